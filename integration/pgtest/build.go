@@ -36,7 +36,7 @@ func buildBinary() (string, error) {
 	if err := touchSources(root); err != nil {
 		return "", err
 	}
-	args, name := []string{"build"}, "pgweir.test-norace"
+	args, name := []string{"build", "-buildvcs=false"}, "pgweir.test-norace"
 	if raceEnabled {
 		args, name = append(args, "-race"), "pgweir.test-race"
 	}

@@ -1,0 +1,47 @@
+# All that a developer runs. Each target sets up what it needs; see .ci/setup for what that
+# is and for what happens where it cannot be installed.
+
+FUZZTIME ?= 60s
+TESTTIME ?= 12m
+
+.PHONY: help build test demo lint fuzz clean
+
+help:
+	@echo 'make test   every test, with the race detector, against a real PostgreSQL'
+	@echo 'make demo   a temporary PostgreSQL with pgweir in front, and a load through it'
+	@echo 'make build  bin/pgweir'
+	@echo 'make lint   gofumpt, go vet, staticcheck'
+	@echo 'make fuzz   each fuzz target for FUZZTIME (now $(FUZZTIME))'
+
+build:
+	@.ci/setup go
+	CGO_ENABLED=0 go build -trimpath -o bin/pgweir ./cmd/pgweir
+
+# -count=1: the black-box tests also depend on what the go command cannot see, such as the
+# installed PostgreSQL.
+test:
+	@.ci/setup go cc postgres
+	CGO_ENABLED=1 go test -race -count=1 -timeout $(TESTTIME) ./...
+
+demo:
+	@.ci/setup go postgres
+	go run ./cmd/pgweir demo
+
+lint:
+	@.ci/setup go
+	@unformatted=$$(go tool gofumpt -l .) || exit 1; if [ -n "$$unformatted" ]; then \
+		echo "not formatted, run \`go tool gofumpt -l -w .\`:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	go tool staticcheck ./...
+
+fuzz:
+	@.ci/setup go
+	@grep -roE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | \
+	sed 's|/[^/]*:func | |' | sort | \
+	while read -r dir target; do \
+		echo "== $$dir $$target for $(FUZZTIME)"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
+	done
+
+clean:
+	rm -rf bin
