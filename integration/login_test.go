@@ -1,0 +1,63 @@
+package integration
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgweir/pgweir/integration/pgtest"
+)
+
+// Clients log in to pgweir, and pgweir to PostgreSQL, each in every way; the password file
+// has the password in clear, from which all of them can be made.
+func TestLogin(t *testing.T) {
+	const password = `pass"word 'with' \ and é`
+	for _, server := range []string{"trust", "md5", "scram-sha-256"} {
+		for _, client := range []string{"trust", "md5", "scram-sha-256"} {
+			t.Run(client+" before "+server, func(t *testing.T) {
+				loginWays(t, client, server, strings.ReplaceAll(password, "'", ""))
+			})
+		}
+	}
+}
+
+func loginWays(t *testing.T, client, server, password string) {
+	p := plan{auth: server, front: client, password: password}
+	if server == "md5" {
+		p.settings = map[string]string{"password_encryption": "md5"}
+	}
+	f := startFront(t, p)
+	asks := client
+	if f.proc == nil {
+		asks = server
+	}
+	if got := f.psql(t, "select current_user"); got != "app" {
+		t.Errorf("psql is %q", got)
+	}
+	var user string
+	if err := f.connect(t).QueryRow(t.Context(), "select current_user").Scan(&user); err != nil || user != "app" {
+		t.Errorf("pgx is %q, %v", user, err)
+	}
+	if err := f.openPq(t, 1).QueryRow("select current_user").Scan(&user); err != nil || user != "app" {
+		t.Errorf("lib/pq is %q, %v", user, err)
+	}
+	if asks == "trust" {
+		return
+	}
+	for _, wrong := range []pgtest.Login{
+		{User: "app", Password: "wrong", Database: "app"},
+		{User: "nobody_here", Password: password, Database: "app"},
+	} {
+		c, err := pgx.Connect(t.Context(), f.URL(wrong))
+		if err == nil {
+			t.Errorf("%s with %q was let in", wrong.User, wrong.Password)
+			_ = c.Close(t.Context())
+		} else if sqlstate(err) != "28P01" {
+			t.Errorf("%s with %q: %v, want 28P01", wrong.User, wrong.Password, err)
+		}
+	}
+	if got := f.psql(t, "select 'and again'"); got != "and again" {
+		t.Errorf("after the wrong ones: %q", got)
+	}
+}
