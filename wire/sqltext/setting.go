@@ -1,0 +1,208 @@
+package sqltext
+
+import "bytes"
+
+// set reads SET in the forms whose effect is one named parameter. The others
+// are Other, with Session unless they end with the transaction.
+func (c *classifier) set() Kind {
+	c.harmless = true
+	kind, scoped := Set, false
+	c.step()
+	if c.tok == tokWord && (c.kw == kwSession || c.kw == kwLocal) {
+		scope := c.kw
+		c.name()
+		c.step()
+		if c.assigns() {
+			return c.assign(Set) // a parameter called session.x or local.x
+		}
+		scoped = true
+		if scope == kwLocal {
+			kind = SetLocal
+		}
+	}
+	if kind == Set && (scoped || !c.transient()) {
+		c.st.Flags |= Session
+	}
+	if !c.isName() {
+		return Other
+	}
+	word := c.kw
+	c.name()
+	c.step()
+	if c.assigns() {
+		return c.assign(kind)
+	}
+	return c.phrase(kind, word)
+}
+
+// transient reports whether the current word begins SET TRANSACTION or SET
+// CONSTRAINTS, which end with the transaction.
+func (c *classifier) transient() bool {
+	return c.tok == tokWord && (c.kw == kwTransaction || c.kw == kwConstraints)
+}
+
+// assigns reports whether the current token shows that the one before it began
+// the name of a parameter.
+func (c *classifier) assigns() bool {
+	return c.tok == tokDot || c.equals() || c.tok == tokWord && c.kw == kwTo
+}
+
+func (c *classifier) equals() bool { return c.tok == tokSymbol && c.src[c.start] == '=' }
+
+// assign reads a parameter and its value from behind the first part of the name.
+func (c *classifier) assign(kind Kind) Kind {
+	if kind == Set {
+		c.st.Flags |= Session
+	}
+	if !c.dotted() {
+		return Other
+	}
+	if !c.equals() && (c.tok != tokWord || c.kw != kwTo) {
+		return Other
+	}
+	c.step()
+	return c.values(kind)
+}
+
+// dotted reads the further parts of a name.
+func (c *classifier) dotted() bool {
+	for c.tok == tokDot {
+		c.step()
+		if c.tok != tokWord && c.tok != tokQuoted {
+			return false
+		}
+		c.st.nameEnd = uint32(c.pos)
+		c.step()
+	}
+	return true
+}
+
+// phrase reads the parameters that have words of their own.
+func (c *classifier) phrase(kind Kind, word keyword) Kind {
+	switch {
+	case word == kwTime && c.accept(kwZone):
+		c.st.alias = aliasTimeZone
+		if c.accept(kwLocal) {
+			return kind
+		}
+		if c.tok == tokWord && c.kw == kwInterval {
+			return c.opaque(kind)
+		}
+	case word == kwNames:
+		c.st.alias = aliasNames
+		if c.end() {
+			return kind
+		}
+	case word == kwSchema:
+		c.st.alias = aliasSchema
+		if c.tok < tokString || c.tok > tokDollar {
+			return Other
+		}
+	case word == kwRole:
+		c.st.alias = aliasRole
+	default:
+		return Other
+	}
+	if !c.accept(kwDefault) && !c.value() {
+		return Other
+	}
+	return kind
+}
+
+// opaque steps over a value that only the server can read.
+func (c *classifier) opaque(kind Kind) Kind {
+	for !c.end() {
+		c.step()
+	}
+	return kind
+}
+
+// values reads DEFAULT or a list of values.
+func (c *classifier) values(kind Kind) Kind {
+	if c.accept(kwDefault) {
+		return kind
+	}
+	if !c.value() {
+		return Other
+	}
+	for c.tok == tokComma {
+		c.step()
+		if !c.value() {
+			return Other
+		}
+		c.st.valueStart, c.st.valueEnd = 0, 0
+	}
+	return kind
+}
+
+// value reads one value and remembers where it stands if it can be quoted as
+// it is.
+func (c *classifier) value() bool {
+	start := c.start
+	if c.tok == tokSymbol && (c.src[start] == '-' || c.src[start] == '+') {
+		c.step()
+		if c.tok != tokNumber || c.start != start+1 {
+			return false
+		}
+	}
+	plain := true
+	switch c.tok {
+	case tokWord:
+		if c.kw.reserved() && c.kw != kwTrue && c.kw != kwFalse && c.kw != kwOn {
+			return false
+		}
+	case tokQuoted, tokNumber:
+	case tokString:
+		text := c.text()
+		plain = text[0] == '\'' && bytes.IndexByte(text, '\\') < 0
+	case tokEscape, tokCoded, tokDollar:
+		plain = false
+	default:
+		return false
+	}
+	if plain {
+		c.st.valueStart, c.st.valueEnd = uint32(start), uint32(c.pos)
+	}
+	c.step()
+	return true
+}
+
+// resetOrShow reads RESET and SHOW of one parameter, or of all.
+func (c *classifier) resetOrShow() Kind {
+	kind := Show
+	if c.head == kwReset {
+		kind = Reset
+		c.harmless = true
+		c.st.Flags |= Session
+	} else {
+		c.reads = true
+	}
+	c.step()
+	if c.accept(kwAll) {
+		c.st.alias = aliasAll
+		return kind
+	}
+	if !c.isName() {
+		return Other
+	}
+	word := c.kw
+	c.name()
+	c.step()
+	switch {
+	case c.end():
+	case word == kwTime && c.accept(kwZone):
+		c.st.alias = aliasTimeZone
+	case word == kwSession && c.accept(kwAuthorization):
+		c.st.alias = aliasAuthorization
+	case word == kwTransaction && c.accept(kwIsolation):
+		if !c.accept(kwLevel) {
+			return Other
+		}
+		c.st.alias = aliasIsolation
+	default:
+		if !c.dotted() {
+			return Other
+		}
+	}
+	return kind
+}
