@@ -1,0 +1,241 @@
+package admission
+
+import "math"
+
+const (
+	// passOver is how long affinity may pass over the head of the line.
+	passOver = 50e6
+	// moveEvery is the shortest time between two servers given up by force.
+	moveEvery = 500e6
+	// defaultMaxWait and defaultProbes hold where the plan says 0.
+	defaultMaxWait = 2e9
+	defaultProbes  = 100
+	// maxAuto bounds the automatic queue length, slotsAuto times the slots is
+	// its floor.
+	maxAuto   = 1000
+	slotsAuto = 4
+	// never is the time that does not come.
+	never = math.MaxInt64
+)
+
+// Plan is what a gate enforces. Reconfigure replaces it.
+type Plan struct {
+	// Slots is how many transactions run at once; 0 or less = none, everybody
+	// waits.
+	Slots int
+	// MaxWait is the longest time in the queue, in ns; 0 or less = 2 s.
+	MaxWait int64
+	// MaxWaiting bounds the queue, probes not counted. 0 or less = automatic:
+	// as many as drain within MaxWait but at most 1,000, and at least 4 x Slots;
+	// 4 x Slots as long as the drain rate is not known.
+	MaxWaiting int
+	// ProbeWaiting bounds the waiting probes; 0 or less = 100.
+	ProbeWaiting int
+}
+
+func (p Plan) withDefaults() Plan {
+	p.Slots = max(p.Slots, 0)
+	if p.MaxWait <= 0 {
+		p.MaxWait = defaultMaxWait
+	}
+	if p.ProbeWaiting <= 0 {
+		p.ProbeWaiting = defaultProbes
+	}
+	return p
+}
+
+// Gate is the admission to one upstream. It has no lock: the caller's mutex
+// guards it together with its Supply. Times are the caller's monotonic
+// nanoseconds and must not run backwards.
+type Gate struct {
+	plan   Plan
+	supply Supply
+	down   Downer // supply, if it knows
+	rnd    func() float64
+
+	queue Queue // everybody who waits
+	lane  *fifo // the probes among them
+
+	running  int  // tickets out
+	inLane   int  // of these by the lane's privilege: 0 or 1
+	draining bool // refuse everybody
+
+	seq      uint64
+	told     int // free slots that the supply was last told of
+	moved    int64
+	hasMoved bool // moved is the time of a move
+	drain    drainRate
+	stats    counters
+}
+
+// New returns a gate over s. rnd returns numbers in [0, 1) and spreads the
+// retry hints; nil means no spread.
+func New(p Plan, s Supply, rnd func() float64) *Gate {
+	if rnd == nil {
+		rnd = func() float64 { return 0.5 }
+	}
+	g := &Gate{plan: p.withDefaults(), supply: s, rnd: rnd, queue: newFIFO(mainLane), lane: newFIFO(probeLane)}
+	g.down, _ = s.(Downer)
+	return g
+}
+
+// Admit asks for a ticket for w. The verdict is Granted when a slot and an
+// idle server of w's key are free and nobody of its key waits; else Queued, or
+// Refused when the queue is full or the gate drains. It panics if w waits
+// already.
+func (g *Gate) Admit(now int64, w *Waiter) Verdict {
+	if w.gate != nil {
+		panic("admission: Admit of a waiter that waits already")
+	}
+	w.arrived, w.overtaken = now, false
+	if g.draining {
+		return g.refusal(now, w, Draining)
+	}
+	if g.queue.Len() > 0 {
+		g.favour(now)
+	}
+	if v, ok := g.direct(now, w); ok {
+		return v
+	}
+	if g.full(w) {
+		return g.refusal(now, w, QueueFull)
+	}
+	g.seq++
+	w.seq, w.gate = g.seq, g
+	g.queue.Push(w)
+	if w.Probe {
+		g.lane.Push(w)
+	}
+	g.tell(now, w.Key)
+	return Verdict{W: w, Outcome: Queued, Queued: g.queue.Len(), Slots: g.plan.Slots}
+}
+
+// direct grants w without queueing if it may go before all who wait: because
+// nobody of its key does, or because it is a probe and the lane is free.
+func (g *Gate) direct(now int64, w *Waiter) (v Verdict, ok bool) {
+	if g.running >= g.plan.Slots {
+		return v, false
+	}
+	lane := false
+	if g.queue.Waiting(w.Key) > 0 {
+		if !w.Probe || g.inLane > 0 || g.lane.Waiting(w.Key) > 0 {
+			return v, false
+		}
+		lane = true
+	}
+	grant, ok := g.supply.Reserve(w.Key, now)
+	if !ok {
+		g.setReady(w.Key, false)
+		return v, false
+	}
+	if !lane && g.queue.Len() > 0 {
+		g.queue.Take(w, now)
+	}
+	v = g.granted(now, w, grant, lane)
+	g.tellFree(now)
+	return v, true
+}
+
+// Withdraw takes w out of the queue, because its client left or cancelled. It
+// returns false if w does not wait here: its final verdict was made, and a
+// grant among them is the caller's to end with Done.
+func (g *Gate) Withdraw(now int64, w *Waiter) bool {
+	if w.gate != g {
+		return false
+	}
+	g.remove(w)
+	g.stats.withdrawn++
+	g.tell(now, w.Key)
+	return true
+}
+
+// Done ends a ticket that held its slot for held ns, and grants the slot. Put
+// the ticket's server back first and say Supplied, so that the order sees it.
+// It panics if no ticket is out.
+func (g *Gate) Done(now, held int64, out []Verdict) []Verdict {
+	if g.running == 0 {
+		panic("admission: Done without a ticket")
+	}
+	g.running--
+	g.drain.add(held)
+	return g.dispatch(now, out)
+}
+
+// DoneProbe is Done for a ticket whose verdict said Lane.
+func (g *Gate) DoneProbe(now, held int64, out []Verdict) []Verdict {
+	if g.inLane == 0 {
+		panic("admission: DoneProbe without a ticket of the lane")
+	}
+	g.inLane--
+	return g.Done(now, held, out)
+}
+
+// Supplied says that a server of k became idle.
+func (g *Gate) Supplied(now int64, k Key, out []Verdict) []Verdict {
+	g.setReady(k, true)
+	return g.dispatch(now, out)
+}
+
+// Unsupplied says that no server of k can be opened for a reason that will not
+// pass by itself (its role or database is refused). Its waiters are refused
+// with NoServer.
+func (g *Gate) Unsupplied(now int64, k Key, out []Verdict) []Verdict {
+	for w := g.queue.First(k); w != nil; w = g.queue.First(k) {
+		out = append(out, g.evict(now, w, NoServer))
+	}
+	g.tellFree(now)
+	return out
+}
+
+// Fire does what is due at now: refuses those who waited for the maximum time
+// and gives up a server for a head of the line that was passed over for too
+// long. next is when it wants to be called again; math.MaxInt64 = not by time
+// alone. Calling it at any other time does no harm.
+func (g *Gate) Fire(now int64, out []Verdict) (next int64, _ []Verdict) {
+	out = g.dispatch(now, out)
+	w := g.queue.Oldest()
+	if w == nil {
+		return never, out
+	}
+	next = w.arrived + g.plan.MaxWait
+	if due := g.favourAt(g.queue.Head()); due > now {
+		next = min(next, due)
+	}
+	return next, out
+}
+
+// Reconfigure puts p into force: more slots are granted at once, fewer take
+// effect as tickets end, a shorter MaxWait refuses those who are over it. A
+// lower MaxWaiting refuses newcomers only.
+func (g *Gate) Reconfigure(now int64, p Plan, out []Verdict) []Verdict {
+	g.plan = p.withDefaults()
+	return g.dispatch(now, out)
+}
+
+// Drain refuses all who wait, and every later Admit, with Draining. Tickets
+// that are out go on.
+func (g *Gate) Drain(now int64, out []Verdict) []Verdict {
+	g.draining = true
+	for w := g.queue.Oldest(); w != nil; w = g.queue.Oldest() {
+		out = append(out, g.evict(now, w, Draining))
+	}
+	return out
+}
+
+// maxWaiting is the queue's bound in force.
+func (g *Gate) maxWaiting() int {
+	if g.plan.MaxWaiting > 0 {
+		return g.plan.MaxWaiting
+	}
+	floor := slotsAuto * max(g.plan.Slots, 1)
+	n := g.drain.within(g.plan.MaxWait, g.plan.Slots)
+	return max(floor, int(min(n, maxAuto)))
+}
+
+// full reports whether w's bound is reached.
+func (g *Gate) full(w *Waiter) bool {
+	if w.Probe {
+		return g.lane.Len() >= g.plan.ProbeWaiting
+	}
+	return g.queue.Len()-g.lane.Len() >= g.maxWaiting()
+}

@@ -1,0 +1,131 @@
+package admission
+
+// Key is a dense number for one (database, role) on the gate's upstream:
+// servers of one key are interchangeable, servers of two are not. Tables are
+// indexed by it, so callers number keys from 0 without large holes.
+type Key uint32
+
+// Waiter is one session's place in the queue, embedded in the session so that
+// waiting allocates nothing. Set Key, Probe and Owner before Admit and leave
+// them alone until the final verdict. The zero value is ready; a Waiter is
+// used again for the session's next transaction and never copied while it
+// waits.
+type Waiter struct {
+	Key   Key
+	Probe bool // a driver's liveness probe: may use the probe lane
+	Owner any  // whoever the verdict is delivered to; the gate never looks at it
+
+	gate    *Gate // the gate it waits at; nil = does not wait
+	arrived int64
+	seq     uint64 // order of arrival at this gate
+	// passed is when a younger waiter first went before this one, if overtaken.
+	passed    int64
+	overtaken bool
+	links     [lanes]link
+}
+
+// Waiting reports whether w stands in a queue: Admit answered Queued and no
+// final verdict was made and no Withdraw has removed it since.
+func (w *Waiter) Waiting() bool { return w.gate != nil }
+
+// Arrived is when w was last admitted to a queue, in the caller's nanoseconds.
+func (w *Waiter) Arrived() int64 { return w.arrived }
+
+// Reason says why a waiter was refused. Its String is a metric label, a log
+// field and the reason= of the error's DETAIL.
+type Reason uint8
+
+// The reasons, in the order of Stats.Refused.
+const (
+	None      Reason = iota // not refused
+	QueueFull               // as many as allowed were waiting already
+	QueueAge                // it waited for the maximum wait
+	NoServer                // no server of its key could be opened
+	Draining                // this pgweir is going away
+	reasons
+)
+
+// Reasons is the number of reasons, None included.
+const Reasons = int(reasons)
+
+// String returns the reason's label.
+func (r Reason) String() string {
+	switch r {
+	case None:
+		return "none"
+	case QueueFull:
+		return "queue_full"
+	case QueueAge:
+		return "queue_age"
+	case NoServer:
+		return "no_server"
+	case Draining:
+		return "draining"
+	}
+	return "unknown"
+}
+
+// Outcome is what a Verdict says.
+type Outcome uint8
+
+// The outcomes. Queued is the only one that is not final.
+const (
+	Queued Outcome = iota
+	Granted
+	Refused
+)
+
+// String returns the outcome in lower case.
+func (o Outcome) String() string {
+	switch o {
+	case Queued:
+		return "queued"
+	case Granted:
+		return "granted"
+	case Refused:
+		return "refused"
+	}
+	return "unknown"
+}
+
+// Verdict is the gate's answer about one waiter. Verdicts that are appended to
+// a caller's slice are final and are delivered after the lock is released.
+type Verdict struct {
+	W       *Waiter
+	Outcome Outcome
+	Reason  Reason // why, if Refused
+	// Lane: granted ahead of its turn by the probe lane. End such a ticket with
+	// DoneProbe instead of Done.
+	Lane   bool
+	Grant  uint32 // the reserved server's handle, if Granted
+	Waited int64  // ns between Admit and this verdict
+	// Queued is how many were waiting when the verdict was made (without this
+	// one, except when it was just queued), Slots how many may run.
+	Queued, Slots int
+	// RetryAfter is when a refused client may sensibly come back, in ns: twice
+	// the time that the queue needs, between 100 ms and 5 s, times a random 0.5
+	// to 1.5 so that the refused do not return together. 0 unless Refused.
+	RetryAfter int64
+}
+
+// Supply is where servers come from. The gate calls it under the caller's
+// lock; every method is O(1) or bounded by the number of servers, does no I/O
+// and never calls back.
+type Supply interface {
+	// Reserve takes an idle server of key k for a ticket, the one used last
+	// first. ok is false if there is none.
+	Reserve(k Key, now int64) (grant uint32, ok bool)
+	// Demand says that waiting waiters of k stand in the queue now and that
+	// free slots are free: a server more than that could not be used. It is
+	// called when either number changed.
+	Demand(k Key, waiting, free int, now int64)
+	// Steal asks to give up an idle server of another key, even of one that is
+	// waited for, because a waiter of k was passed over for too long. It
+	// returns whether one is on its way out for k's sake now.
+	Steal(k Key, now int64) bool
+}
+
+// Downer is a Supply that knows why it has nothing. Down reports that no
+// server of k is open and the last attempt to open one failed: waiters of k
+// that grow too old are then refused with NoServer instead of QueueAge.
+type Downer interface{ Down(k Key) bool }

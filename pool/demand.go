@@ -1,0 +1,270 @@
+package pool
+
+import "github.com/pgweir/pgweir/admission"
+
+// keyState is what the set knows of a key.
+type keyState struct {
+	count    [states]int
+	top      *Server // the idle server used last
+	demand   int     // waiters, as the gate told
+	promised int     // closing servers whose place is meant for it
+	useful   int     // of its dials and promises, how many a waiter will use
+
+	failures  int   // failed dials in a row
+	failedAt  int64 // of the last that counted
+	retryAt   int64 // no dial before
+	mayExpire int64 // no server closed for its age before
+
+	list       listID // the list it is in
+	prev, next int32  // there; index + 1
+}
+
+// key returns k's state. The table grows with the keys ever seen and stays.
+func (s *Set) key(k admission.Key) *keyState {
+	for int(k) >= len(s.keys) {
+		s.keys = append(s.keys, keyState{})
+	}
+	return &s.keys[k]
+}
+
+// listID says in which list a key is.
+type listID uint8
+
+const (
+	listNone    listID = iota
+	listBare           // lacks servers and has none at all
+	listWanting        // lacks servers
+	listBackoff        // lacks servers, but its last dial failed just now
+	lists
+)
+
+// keyList is a list of keys, linked through their states.
+type keyList struct {
+	first, last int32 // index + 1; 0 = none
+	n           int
+}
+
+// enlist puts k at the end of list id, and out of any other.
+func (s *Set) enlist(k admission.Key, id listID) {
+	e := s.key(k)
+	if e.list == id {
+		return
+	}
+	s.delist(k)
+	if id == listNone {
+		return
+	}
+	l, i := &s.lists[id], int32(k)+1
+	e.list, e.prev = id, l.last
+	if l.last == 0 {
+		l.first = i
+	} else {
+		s.keys[l.last-1].next = i
+	}
+	l.last = i
+	l.n++
+}
+
+func (s *Set) delist(k admission.Key) {
+	e := s.key(k)
+	if e.list == listNone {
+		return
+	}
+	l := &s.lists[e.list]
+	if e.prev == 0 {
+		l.first = e.next
+	} else {
+		s.keys[e.prev-1].next = e.next
+	}
+	if e.next == 0 {
+		l.last = e.prev
+	} else {
+		s.keys[e.next-1].prev = e.prev
+	}
+	l.n--
+	e.list, e.prev, e.next = listNone, 0, 0
+}
+
+// Demand implements admission.Supply. What it leads to is decided at the next
+// Actions.
+func (s *Set) Demand(k admission.Key, waiting, free int, now int64) {
+	s.see(now)
+	s.free = free
+	s.key(k).demand = waiting
+	s.review(k)
+}
+
+// Down implements admission.Downer.
+func (s *Set) Down(k admission.Key) bool {
+	if int(k) >= len(s.keys) {
+		return false
+	}
+	e := &s.keys[k]
+	return e.failures > 0 && e.count[Idle]+e.count[Busy] == 0
+}
+
+// review brings up to date what depends on k's counts: how many of its places
+// under way are useful, and whether it lacks servers.
+func (s *Set) review(k admission.Key) {
+	e := s.key(k)
+	unserved := max(e.demand-e.count[Idle], 0)
+	coming := e.count[Dialling] + e.promised
+	useful := min(unserved, coming)
+	s.useful += useful - e.useful
+	e.useful = useful
+
+	switch {
+	case unserved <= coming:
+		s.enlist(k, listNone)
+	case e.retryAt > s.now:
+		s.enlist(k, listBackoff)
+		s.nextRetry = min(s.nextRetry, e.retryAt)
+	case coming+e.count[Busy]+e.count[Idle] == 0:
+		s.enlist(k, listBare)
+	default:
+		s.enlist(k, listWanting)
+	}
+}
+
+// Actions appends what is to be done now to out and forgets it. Call it after
+// every call, or group of calls under one lock, on the set or its gate.
+func (s *Set) Actions(out []Action) []Action {
+	s.supply()
+	out = append(out, s.actions...)
+	clear(s.actions)
+	s.actions = s.actions[:0]
+	return out
+}
+
+// supply opens servers for keys that lack some. A key without any server may
+// have its first one even while all slots are busy: it needs it to be next.
+// Others get what the free slots could use, one for each key in turn.
+func (s *Set) supply() {
+	s.serve(listBare)
+	s.serve(listWanting)
+}
+
+// wants reports whether some key of the list could use a server more.
+func (s *Set) wants(id listID) bool {
+	return s.lists[id].n > 0 && (id == listBare || s.useful < s.free)
+}
+
+// serve opens servers for the keys of one list as far as places and the limits
+// of dialling go; without a place it gives up unused servers of other keys.
+func (s *Set) serve(id listID) {
+	l := &s.lists[id]
+	for tries := l.n; tries > 0 && s.wants(id) && s.mayDial(); tries-- {
+		k := admission.Key(l.first - 1)
+		switch {
+		case s.atLimit(k):
+			s.rotate(k, id)
+			continue
+		case s.total() < s.opts.Budget:
+			s.open(k)
+		case !s.replace(k):
+			return
+		}
+		s.rotate(k, id)
+		tries = l.n + 1
+	}
+}
+
+// rotate puts k at the end of the list, if it still is in it.
+func (s *Set) rotate(k admission.Key, id listID) {
+	if s.key(k).list == id {
+		s.delist(k)
+		s.enlist(k, id)
+	}
+}
+
+// mayDial reports whether a dial may start now, or a server be given up for
+// one.
+func (s *Set) mayDial() bool {
+	return s.count[Dialling]+s.heirs < s.parallel() && s.refill() >= 1
+}
+
+// atLimit reports whether k has as many servers as it may.
+func (s *Set) atLimit(k admission.Key) bool {
+	if s.opts.KeyLimit == nil {
+		return false
+	}
+	limit := s.opts.KeyLimit(k)
+	if limit <= 0 {
+		return false
+	}
+	e := s.key(k)
+	return e.promised+e.count[Dialling]+e.count[Idle]+e.count[Busy]+e.count[Closing] >= limit
+}
+
+// replace closes the server for k that has been idle longest among those that
+// nobody waits for, if it has been so for long enough.
+func (s *Set) replace(k admission.Key) bool {
+	sv := s.unwanted()
+	if sv == nil || s.now-sv.since < unused {
+		return false
+	}
+	s.yield(sv, k)
+	return true
+}
+
+// unwanted is the longest idle server of a key that nobody waits for.
+func (s *Set) unwanted() *Server {
+	for sv := s.idle.oldest; sv != nil; sv = sv.newer {
+		if s.key(sv.Key).demand == 0 {
+			return sv
+		}
+	}
+	return nil
+}
+
+// yield closes sv for the sake of k.
+func (s *Set) yield(sv *Server, k admission.Key) {
+	sv.heir, sv.hasHeir = k, true
+	s.heirs++
+	s.key(k).promised++
+	s.stats.moved++
+	s.close(s.now, sv)
+	s.review(k)
+}
+
+// Steal implements admission.Supply. Where a place is free, it only opens a
+// server for k out of turn. Else it gives up the longest idle server of a key
+// that nobody waits for, else the longest idle of any other key. It does
+// nothing if k does not lack a server, one is on its way for it already, or k
+// may not dial.
+func (s *Set) Steal(k admission.Key, now int64) bool {
+	s.see(now)
+	s.review(k)
+	e := s.key(k)
+	if !e.lacks() || e.count[Dialling]+e.promised > 0 || s.atLimit(k) || !s.mayDial() {
+		return false
+	}
+	if s.total() < s.opts.Budget {
+		s.open(k)
+		return true
+	}
+	victim := s.unwanted()
+	if victim == nil {
+		victim = s.idle.oldest
+	}
+	if victim == nil || victim.Key == k {
+		return false // one of its own became idle and is not reported yet
+	}
+	s.yield(victim, k)
+	return true
+}
+
+// lacks reports whether the key lacks servers and may dial.
+func (e *keyState) lacks() bool { return e.list == listBare || e.list == listWanting }
+
+// inherit gives the place of a server that was closed for k's sake to k,
+// whether or not it is its turn, if it still lacks one.
+func (s *Set) inherit(k admission.Key) {
+	e := s.key(k)
+	s.heirs--
+	e.promised--
+	s.review(k)
+	if e.lacks() && s.total() < s.opts.Budget && !s.atLimit(k) && s.mayDial() {
+		s.open(k)
+	}
+}

@@ -1,0 +1,120 @@
+package pool
+
+import "github.com/pgweir/pgweir/admission"
+
+// Fire does what is due at now: closes what was idle or lived for too long,
+// ends back-offs, opens what it may. next is when it wants to be called again;
+// math.MaxInt64 = not by time alone. Take Actions afterwards.
+func (s *Set) Fire(now int64) (next int64) {
+	s.see(now)
+	next = min(s.fireIdle(now), s.fireLifetime(now), s.fireRetry(now))
+	s.supply()
+	return min(next, s.startAt())
+}
+
+// fireIdle closes servers that nobody used for the idle timeout.
+func (s *Set) fireIdle(now int64) (next int64) {
+	if s.opts.IdleTimeout <= 0 {
+		return never
+	}
+	for sv := s.idle.oldest; sv != nil; sv = s.idle.oldest {
+		if due := sv.since + s.opts.IdleTimeout; due > now {
+			return due
+		}
+		s.stats.timedOut++
+		s.close(now, sv)
+	}
+	return never
+}
+
+// fireLifetime closes idle servers that are too old, at most one of a key at a
+// time. It walks over the idle only when one may be due.
+func (s *Set) fireLifetime(now int64) (next int64) {
+	if now < s.nextLife {
+		return s.nextLife
+	}
+	s.nextLife = never
+	for sv := s.idle.oldest; sv != nil; {
+		newer := sv.newer
+		if s.outlived(now, sv) {
+			s.close(now, sv)
+		}
+		sv = newer
+	}
+	for sv := s.idle.oldest; sv != nil; sv = sv.newer {
+		s.nextLife = min(s.nextLife, max(sv.expires, s.key(sv.Key).mayExpire))
+	}
+	return s.nextLife
+}
+
+// outlived reports whether sv is to be closed for its age now, and notes that
+// one of its key was.
+func (s *Set) outlived(now int64, sv *Server) bool {
+	k := s.key(sv.Key)
+	if now < sv.expires || now < k.mayExpire {
+		return false
+	}
+	k.mayExpire = now + lifetimeGap
+	s.stats.outlived++
+	return true
+}
+
+// fireRetry ends the back-offs that are over.
+func (s *Set) fireRetry(now int64) (next int64) {
+	if now < s.nextRetry {
+		return s.nextRetry
+	}
+	s.nextRetry = never
+	for i := s.lists[listBackoff].first; i != 0; {
+		e := &s.keys[i-1]
+		k, after := admission.Key(i-1), e.next
+		if e.retryAt <= now {
+			s.review(k)
+		} else {
+			s.nextRetry = min(s.nextRetry, e.retryAt)
+		}
+		i = after
+	}
+	return s.nextRetry
+}
+
+// startAt is when a key that lacks a server may get one by time alone: when
+// the rate allows it, or when an idle server of another key counts as unused.
+func (s *Set) startAt() int64 {
+	if !s.wants(listBare) && !s.wants(listWanting) || s.count[Dialling]+s.heirs >= s.parallel() {
+		return never
+	}
+	if have := s.refill(); have < 1 {
+		return s.now + int64((1-have)/s.rate()*1e9) + 1
+	}
+	if s.total() < s.opts.Budget {
+		return never // at their own limits
+	}
+	if sv := s.unwanted(); sv != nil && s.now-sv.since < unused {
+		return sv.since + unused
+	}
+	return never
+}
+
+func (s *Set) parallel() int {
+	if s.opts.ConnectParallel > 0 {
+		return s.opts.ConnectParallel
+	}
+	return max(s.opts.Budget, 1)
+}
+
+func (s *Set) rate() float64 {
+	if s.opts.ConnectRate > 0 {
+		return s.opts.ConnectRate
+	}
+	return float64(max(s.opts.Budget, 1))
+}
+
+func (s *Set) burst() float64 { return max(float64(s.parallel()), s.rate()) }
+
+// refill brings the dials' token bucket up to date and returns its content.
+func (s *Set) refill() float64 {
+	s.tokens = min(s.tokens+float64(s.now-s.tokensAt)/1e9*s.rate(), s.burst())
+	s.tokensAt = s.now
+	return s.tokens
+}

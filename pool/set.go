@@ -1,0 +1,279 @@
+package pool
+
+import (
+	"math"
+
+	"github.com/pgweir/pgweir/admission"
+)
+
+const (
+	never = math.MaxInt64
+	// maxPlaces bounds the budget: a handle has 16 bits for the slot.
+	maxPlaces = 1<<16 - 1
+	// lifetimeGap is the shortest time between two servers of a key that are
+	// closed for their age.
+	lifetimeGap = 100e6
+	// unused is how long a server must have been idle to be given up at once
+	// for another key. A shorter pause is one between two transactions of the
+	// same client, and giving it up then costs two logins for one.
+	unused = 5e6
+	// A key whose dial failed is tried again after backoffMin, doubling to
+	// backoffMax.
+	backoffMin = 100e6
+	backoffMax = 2e9
+)
+
+// Options are a set's settings.
+type Options struct {
+	// Budget is how many places there are, at most 65,535.
+	Budget int
+	// ConnectParallel is how many dials may be under way at once; 0 or less =
+	// as many as the budget.
+	ConnectParallel int
+	// ConnectRate is how many dials may start per second, as a token bucket
+	// with room for ConnectParallel or one second's worth, whichever is larger;
+	// 0 or less = as many as the budget.
+	ConnectRate float64
+	// Lifetime (ns, +-20 % at random) and IdleTimeout (ns) end a server that is
+	// not in use; 0 or less = never.
+	Lifetime, IdleTimeout int64
+	// KeyLimit returns how many servers a key may have; 0 = no limit of its
+	// own. nil = none has. It is called whenever a dial is considered.
+	KeyLimit func(admission.Key) int
+	// Rand returns numbers in [0, 1); nil = 0.5 always, so no jitter.
+	Rand func() float64
+}
+
+// Set is the servers of one upstream. It has no lock; see the package comment.
+// Times are the caller's monotonic nanoseconds and must not run backwards.
+type Set struct {
+	opts    Options
+	ceiling int // budget, or what is left above it after it shrank
+	now     int64
+
+	places []*Server // by slot; nil = free
+	gens   []uint16  // by slot: generation of its last server
+	vacant []uint16  // free slots
+	count  [states]int
+	held   int
+	idle   idleList
+
+	keys     []keyState     // by Key
+	lists    [lists]keyList // keys that lack servers
+	useful   int            // places under way that a waiter will use
+	free     int            // slots that the gate could fill
+	heirs    int            // closing servers with an heir
+	tokens   float64
+	tokensAt int64
+
+	nextLife  int64 // not after the first expiry of an idle server
+	nextRetry int64 // not after the first end of a back-off
+	actions   []Action
+	stats     counters
+}
+
+var (
+	_ admission.Supply = (*Set)(nil)
+	_ admission.Downer = (*Set)(nil)
+)
+
+// New returns an empty set.
+func New(o Options) *Set {
+	s := &Set{nextLife: never, nextRetry: never}
+	s.opts = o
+	if o.Rand == nil {
+		s.opts.Rand = func() float64 { return 0.5 }
+	}
+	s.setBudget(o.Budget)
+	s.tokens = s.burst()
+	return s
+}
+
+func (s *Set) setBudget(budget int) {
+	s.opts.Budget = min(max(budget, 0), maxPlaces)
+	s.ceiling = max(s.opts.Budget, s.total())
+}
+
+// see notes the time, for the choices that Actions makes.
+func (s *Set) see(now int64) { s.now = max(s.now, now) }
+
+// total is how many places are taken.
+func (s *Set) total() int {
+	return s.count[Dialling] + s.count[Idle] + s.count[Busy] + s.count[Closing]
+}
+
+// over reports whether more servers are to stay than the budget allows.
+func (s *Set) over() bool { return s.total()-s.count[Closing] > s.opts.Budget }
+
+// move gives sv another state and keeps the counts.
+func (s *Set) move(now int64, sv *Server, to State) {
+	k := s.key(sv.Key)
+	s.count[sv.state]--
+	k.count[sv.state]--
+	sv.state, sv.since = to, now
+	s.count[to]++
+	k.count[to]++
+}
+
+// Server returns the server of a handle, or nil if it is gone.
+func (s *Set) Server(id uint32) *Server {
+	slot := int(id & 0xffff)
+	if slot >= len(s.places) || s.places[slot] == nil || s.places[slot].ID != id {
+		return nil
+	}
+	return s.places[slot]
+}
+
+// open takes a place for a new server of k and asks for its dial.
+func (s *Set) open(k admission.Key) {
+	var slot uint16
+	if n := len(s.vacant); n > 0 {
+		slot = s.vacant[n-1]
+		s.vacant = s.vacant[:n-1]
+	} else {
+		slot = uint16(len(s.places))
+		s.places = append(s.places, nil)
+		s.gens = append(s.gens, 0)
+	}
+	s.tokens--
+	s.gens[slot]++
+	if s.gens[slot] == 0 {
+		s.gens[slot] = 1
+	}
+	sv := &Server{
+		ID: uint32(s.gens[slot])<<16 | uint32(slot), Key: k,
+		state: Dialling, since: s.now, born: s.now, expires: never,
+	}
+	if s.opts.Lifetime > 0 {
+		sv.expires = s.now + int64(float64(s.opts.Lifetime)*(0.8+0.4*s.opts.Rand()))
+	}
+	s.places[slot] = sv
+	s.count[Dialling]++
+	s.key(k).count[Dialling]++
+	s.stats.dials++
+	s.actions = append(s.actions, Action{Dial, sv})
+	s.review(k)
+}
+
+// Dialed ends a dial: ok = logged in, and the server is idle if Dialed returns
+// true; say Gate.Supplied then. Otherwise its socket must have ended; its place
+// is free at once, and its key waits before the next dial: 100 ms, doubling to
+// 2 s, or 2 s at once if the failure is permanent (say Gate.Unsupplied then).
+// On a server that is not Dialling any more it does nothing.
+func (s *Set) Dialed(now int64, sv *Server, ok, permanent bool) (idle bool) {
+	s.see(now)
+	if sv.state != Dialling {
+		return false
+	}
+	k := s.key(sv.Key)
+	if !ok {
+		s.stats.failures++
+		s.penalize(sv, permanent)
+		s.release(now, sv)
+		return false
+	}
+	k.failures, k.retryAt = 0, 0
+	return s.settle(now, sv)
+}
+
+// penalize makes sv's key wait after a failed dial. Dials that ran side by side
+// and failed for one reason count once.
+func (s *Set) penalize(sv *Server, permanent bool) {
+	k := s.key(sv.Key)
+	if k.failures > 0 && sv.born < k.failedAt && !permanent {
+		return
+	}
+	k.failures++
+	delay := float64(backoffMax)
+	if !permanent {
+		delay = min(backoffMin*math.Exp2(float64(min(k.failures, 16)-1)), backoffMax)
+	}
+	k.failedAt = s.now
+	k.retryAt = s.now + int64(delay*(0.5+0.5*s.opts.Rand()))
+}
+
+// Break closes a server that must not be used again. From any state but
+// Closing and Gone it emits a Close; a dial is closed when it ends.
+func (s *Set) Break(now int64, sv *Server) {
+	s.see(now)
+	switch sv.state {
+	case Dialling:
+		sv.doomed = true
+	case Idle, Busy:
+		s.close(now, sv)
+	}
+}
+
+// close starts the end of a server.
+func (s *Set) close(now int64, sv *Server) {
+	if sv.state == Idle {
+		s.unlinkIdle(sv)
+	}
+	sv.parked = false
+	s.move(now, sv, Closing)
+	s.actions = append(s.actions, Action{Close, sv})
+	s.review(sv.Key)
+}
+
+// Gone reports that the server's socket has ended, in whatever state it was.
+// Its place is free. A dial that ends this way counts as given up, not as
+// failed. A second Gone does nothing.
+func (s *Set) Gone(now int64, sv *Server) {
+	s.see(now)
+	if sv.state != Gone {
+		s.release(now, sv)
+	}
+}
+
+// release frees sv's place.
+func (s *Set) release(now int64, sv *Server) {
+	if sv.state == Idle {
+		s.unlinkIdle(sv)
+	}
+	s.move(now, sv, Gone)
+	s.count[Gone] = 0
+	s.key(sv.Key).count[Gone] = 0
+	if sv.holds > 0 {
+		s.held--
+	}
+	slot := uint16(sv.ID)
+	s.places[slot] = nil
+	s.vacant = append(s.vacant, slot)
+	s.ceiling = max(s.opts.Budget, s.total())
+	s.review(sv.Key)
+	if sv.hasHeir {
+		sv.hasHeir = false
+		s.inherit(sv.heir)
+	}
+}
+
+// Resize changes the budget. Idle servers above it are closed now, first those
+// of keys that nobody waits for; busy ones when they are put.
+func (s *Set) Resize(now int64, budget int) {
+	s.see(now)
+	s.setBudget(budget)
+	for _, unwanted := range [...]bool{true, false} {
+		for sv := s.idle.oldest; sv != nil && s.over(); {
+			next := sv.newer
+			if !unwanted || s.key(sv.Key).demand == 0 {
+				s.close(now, sv)
+			}
+			sv = next
+		}
+	}
+}
+
+// CloseAll closes every server that exists now: idle ones at once, busy ones
+// when they are put, dials when they end. New ones are opened on demand.
+func (s *Set) CloseAll(now int64) {
+	s.see(now)
+	for _, sv := range s.places {
+		switch {
+		case sv == nil:
+		case sv.state == Idle:
+			s.close(now, sv)
+		default:
+			sv.doomed = true
+		}
+	}
+}

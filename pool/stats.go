@@ -1,0 +1,71 @@
+package pool
+
+import "github.com/pgweir/pgweir/admission"
+
+// counters are what the set counts for ever.
+type counters struct {
+	dials, failures, moved, timedOut, outlived uint64
+}
+
+// Stats is a snapshot of a set. Counters only grow.
+type Stats struct {
+	Budget   int
+	Dialling int
+	Idle     int
+	Busy     int // Held ones included
+	Closing  int
+	Held     int // servers with a cancel on its way
+
+	Dials    uint64 // started
+	Failures uint64 // of these failed
+	Moved    uint64 // servers given up for another key
+	TimedOut uint64 // closed after the idle timeout
+	Outlived uint64 // closed for their age
+}
+
+// Stats returns a snapshot of the whole set.
+func (s *Set) Stats() Stats {
+	return Stats{
+		Budget: s.opts.Budget, Dialling: s.count[Dialling], Idle: s.count[Idle], Busy: s.count[Busy],
+		Closing: s.count[Closing], Held: s.held,
+		Dials: s.stats.dials, Failures: s.stats.failures, Moved: s.stats.moved,
+		TimedOut: s.stats.timedOut, Outlived: s.stats.outlived,
+	}
+}
+
+// KeyStats is a snapshot of one key.
+type KeyStats struct {
+	Key      admission.Key
+	Dialling int
+	Idle     int
+	Busy     int
+	Closing  int
+	Waiting  int   // as the gate last told
+	Failures int   // failed dials in a row
+	RetryAt  int64 // no dial before, in the caller's ns; 0 = none failed
+}
+
+// Keys appends a snapshot of every key that has servers, waiters or failures.
+func (s *Set) Keys(out []KeyStats) []KeyStats {
+	for i := range s.keys {
+		k := &s.keys[i]
+		ks := KeyStats{
+			Key: admission.Key(i), Dialling: k.count[Dialling], Idle: k.count[Idle], Busy: k.count[Busy],
+			Closing: k.count[Closing], Waiting: k.demand, Failures: k.failures, RetryAt: k.retryAt,
+		}
+		if ks != (KeyStats{Key: ks.Key}) {
+			out = append(out, ks)
+		}
+	}
+	return out
+}
+
+// Servers appends every server that holds a place.
+func (s *Set) Servers(out []*Server) []*Server {
+	for _, sv := range s.places {
+		if sv != nil {
+			out = append(out, sv)
+		}
+	}
+	return out
+}
