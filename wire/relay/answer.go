@@ -1,0 +1,333 @@
+package relay
+
+import (
+	"encoding/binary"
+
+	"github.com/pgweir/pgweir/wire"
+)
+
+// Input takes bytes from the server. It returns how many it has used; the rest
+// must be given again with more behind it.
+func (s *Server) Input(in []byte, p *Plan) (used int, ev Event) {
+	for {
+		if s.rest > 0 {
+			n := min(s.rest, len(in)-used)
+			if s.restForward && !s.orphan {
+				p.client(in[used : used+n])
+			}
+			s.rest -= n
+			used += n
+			if s.rest > 0 {
+				return used, None
+			}
+		}
+		if len(in)-used < wire.HeaderLen {
+			return used, None
+		}
+		size := int(binary.BigEndian.Uint32(in[used+1:])) + 1
+		if size < wire.HeaderLen || size > largeMessage+1 {
+			return used, Broken
+		}
+		raw := in[used:min(used+size, len(in))]
+		if len(raw) < size && needsWhole(raw[0]) {
+			if size > maxWhole {
+				return used, Broken
+			}
+			return used, None
+		}
+		show, ev := s.message(raw, p)
+		if ev == Broken {
+			return used, Broken
+		}
+		if show && !s.orphan {
+			p.client(raw)
+		}
+		s.rest, s.restForward = size-len(raw), show
+		used += len(raw)
+		if s.fifo.total > 0 {
+			s.runFakes(p)
+		}
+		if ev == None {
+			ev = s.state(p)
+		}
+		if ev != None {
+			return used, ev
+		}
+	}
+}
+
+// maxWhole bounds the messages that are only looked at complete.
+const maxWhole = 64 << 10
+
+// needsWhole tells the messages whose content matters here; all others are
+// passed on as they come.
+func needsWhole(typ byte) bool {
+	switch typ {
+	case wire.MsgDataRow, wire.MsgCopyData, wire.MsgRowDescription, wire.MsgParameterDescription,
+		wire.MsgErrorResponse, wire.MsgNoticeResponse, wire.MsgNotificationResponse, wire.MsgFunctionCallResponse:
+		return false
+	}
+	return true
+}
+
+// message accounts for one message and reports whether the client gets it.
+// Everything but a long body's end is there.
+func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
+	typ := raw[0]
+	switch typ {
+	case wire.MsgParameterStatus:
+		return s.parameterStatus(raw[wire.HeaderLen:])
+	case wire.MsgNoticeResponse, wire.MsgNotificationResponse:
+		return s.client != nil && (s.fifo.empty() || s.fifo.first().inj == injNone), None
+	case wire.MsgErrorResponse:
+		return s.error(raw, p)
+	case wire.MsgReadyForQuery:
+		return s.ready(raw, p)
+	}
+	s.lastError = false
+	if s.fifo.empty() {
+		return false, Broken
+	}
+	e := s.fifo.first()
+	show = e.fate == forward
+	if s.doubt && typ == wire.MsgEmptyQueryResponse && s.probed {
+		return false, s.resolve()
+	}
+	if !e.expects(typ) {
+		return false, Broken
+	}
+	switch typ {
+	case wire.MsgParseComplete, wire.MsgBindComplete, wire.MsgCloseComplete:
+		s.done(e)
+		s.fifo.pop()
+	case wire.MsgNoData:
+		s.fifo.pop()
+	case wire.MsgRowDescription:
+		if e.kind != kQuery {
+			s.fifo.pop()
+		}
+	case wire.MsgCommandComplete:
+		s.complete(e, raw[wire.HeaderLen:])
+	case wire.MsgEmptyQueryResponse, wire.MsgPortalSuspended:
+		if e.kind == kExecute {
+			s.fifo.pop()
+		}
+	case wire.MsgCopyInResponse:
+		if s.orphan {
+			return false, Broken // nobody is left to send the data
+		}
+		s.copyIn = true
+	case wire.MsgCopyOutResponse:
+		s.copyOut = true
+	case wire.MsgCopyDone:
+		s.copyOut = false
+	}
+	return show, None
+}
+
+// expects reports whether a message type can be part of the entry's answer.
+func (e *entry) expects(typ byte) bool {
+	switch typ {
+	case wire.MsgParseComplete:
+		return e.kind == kParse
+	case wire.MsgBindComplete:
+		return e.kind == kBind
+	case wire.MsgCloseComplete:
+		return e.kind == kClose
+	case wire.MsgParameterDescription:
+		return e.kind == kDescribeS
+	case wire.MsgNoData:
+		return e.kind == kDescribeS || e.kind == kDescribeP
+	case wire.MsgRowDescription:
+		return e.kind == kDescribeS || e.kind == kDescribeP || e.kind == kQuery
+	case wire.MsgPortalSuspended:
+		return e.kind == kExecute
+	case wire.MsgFunctionCallResponse:
+		return e.kind == kFunction
+	case wire.MsgDataRow, wire.MsgCommandComplete, wire.MsgEmptyQueryResponse, wire.MsgCopyInResponse,
+		wire.MsgCopyOutResponse, wire.MsgCopyData, wire.MsgCopyDone:
+		return e.kind == kQuery || e.kind == kExecute
+	}
+	return false
+}
+
+// done settles what a message defined or closed, once the server has read it.
+func (s *Server) done(e *entry) {
+	if e.old != nil {
+		s.shared.Statements.release(e.old)
+		e.old = nil
+	}
+}
+
+// complete handles CommandComplete.
+func (s *Server) complete(e *entry, tag []byte) {
+	if s.copyIn {
+		s.copyIn = false
+		s.dropCopySyncs()
+		e = s.fifo.first()
+	}
+	if tag[0] == 'D' && (tagIs(tag, "DEALLOCATE ALL") || tagIs(tag, "DISCARD ALL")) {
+		s.deallocated()
+	}
+	if e.kind == kExecute {
+		s.fifo.pop()
+	}
+}
+
+// deallocated forgets all names but those that were defined behind the
+// statement that dropped them, in the same pipeline.
+func (s *Server) deallocated() {
+	keep := s.fifo.rest()[1:]
+	later := func(name string) bool {
+		for i := range keep {
+			if keep[i].kind == kParse && keep[i].name == name {
+				return true
+			}
+		}
+		return false
+	}
+	for q := s.prepared.oldest(); q != nil && q != &s.prepared.root; {
+		next, used := q.next, false
+		for i := range keep {
+			used = used || keep[i].prep == q
+		}
+		if !used {
+			s.forget(q)
+		}
+		q = next
+	}
+	c := s.client
+	if c == nil {
+		return
+	}
+	for i := len(c.names.list) - 1; i >= 0; i-- {
+		if !later(c.names.list[i].name) {
+			_, st := c.names.take(i)
+			s.shared.Statements.release(st)
+		}
+	}
+}
+
+// dropCopySyncs removes the Syncs that the server read, and by the protocol
+// ignored, while the COPY at the head of the queue took its data.
+func (s *Server) dropCopySyncs() {
+	f := &s.fifo
+	q, w := f.rest(), 1
+	for r := 1; r < len(q); r++ {
+		if q[r].kind == kCopyEnd {
+			q[r].n--
+			f.total--
+			if q[r].n > 0 {
+				q[w] = q[r]
+				w++
+			}
+			w += copy(q[w:], q[r+1:])
+			break
+		}
+		if q[r].kind == kSync {
+			f.total -= int(q[r].n)
+			continue
+		}
+		q[w] = q[r]
+		w++
+	}
+	clear(q[w:])
+	f.q = f.q[:f.head+w]
+}
+
+func (s *Server) parameterStatus(body []byte) (show bool, ev Event) {
+	name, rest, ok := cstring(body)
+	if !ok {
+		return false, Broken
+	}
+	value, _, ok := cstring(rest)
+	if !ok {
+		return false, Broken
+	}
+	n, v := string(name), string(value)
+	s.setStatus(n, v)
+	if s.client == nil || (!s.fifo.empty() && s.fifo.first().inj != injNone) {
+		return false, None
+	}
+	if key := lower(n); Reported(key) || key == "search_path" {
+		isDefault := s.isDefault(n, v)
+		s.client.want = s.client.want.with(key, v, isDefault)
+		s.applied = s.applied.with(key, v, isDefault)
+		s.accept(s.applied)
+	}
+	return true, None
+}
+
+// ready handles ReadyForQuery.
+func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
+	if len(raw) != wire.HeaderLen+1 || s.fifo.empty() {
+		return false, Broken
+	}
+	e := s.fifo.first()
+	if !e.kind.ready() {
+		return false, Broken
+	}
+	s.lastError = false
+	s.tx = raw[wire.HeaderLen]
+	s.copyIn, s.copyOut = false, false
+	inj, show := e.inj, e.fate == forward
+	s.done(e)
+	s.fifo.pop()
+	switch {
+	case inj == injParams:
+		ev = s.paramsReady(p)
+	case inj == injReset:
+		s.dirt = 0
+		s.applied = &Params{}
+	case inj == injProbe:
+		s.doubt, s.probed = false, false
+		ev = s.unstall()
+	case s.doubt && !s.probed:
+		if s.probe(p); !s.doubt {
+			ev = s.unstall()
+		}
+	}
+	if show && s.beginFailed && s.client != nil {
+		// The client believes to be in the transaction that its BEGIN opened.
+		s.beginFailed = false
+		s.client.tx = wire.InFailed
+		if !s.orphan {
+			p.client(p.build(func(dst []byte) []byte { return wire.AppendReadyForQuery(dst, wire.InFailed) }))
+		}
+		show = false
+	}
+	return show, ev
+}
+
+// unstall lets a client go on that had to wait for a doubt to be resolved.
+func (s *Server) unstall() Event {
+	if s.client != nil && s.client.stalled {
+		s.client.stalled = false
+		return Settled
+	}
+	return None
+}
+
+// state says what the server's progress means for its holder.
+func (s *Server) state(p *Plan) Event {
+	c := s.client
+	if !s.boundary() {
+		return None
+	}
+	s.writes = false
+	if s.orphan {
+		if s.tx != wire.Idle {
+			p.server(p.build(func(dst []byte) []byte { return wire.AppendQuery(dst, "ROLLBACK") }))
+			s.push(entry{kind: kQuery, fate: swallow, inj: injRollback})
+			return None
+		}
+		return Release
+	}
+	if c == nil {
+		return Release // cleaned
+	}
+	if s.tx == wire.Idle && (c.rest == 0 || c.drop) && !c.settle {
+		return Release
+	}
+	return None
+}

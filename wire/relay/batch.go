@@ -1,0 +1,331 @@
+package relay
+
+import (
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/sqltext"
+)
+
+// unboundBatch handles extended messages of a client without a server. A batch
+// up to its Sync that only begins or ends a transaction is answered here;
+// anything else asks for a server once a Sync, Flush, Query or FunctionCall is
+// there, or when the batch has grown long: a slow writer holds no slot.
+func (c *Client) unboundBatch(m message, p *Plan) (int, Event) {
+	if c.tx == wire.InFailed {
+		return c.failedMessage(m, p)
+	}
+	b := batch{c: c, tx: c.tx, local: true}
+	at, ended := 0, false
+	for !ended {
+		next, ok := c.header(m.raw[at:])
+		if !ok {
+			if c.fault == nil {
+				break
+			}
+			if at == 0 {
+				return 0, Violation
+			}
+			// What stands before the fault runs first; it will be met again.
+			c.fault = nil
+			ended = true
+			break
+		}
+		switch next.typ() {
+		case wire.MsgSync:
+			ended = next.complete()
+			if !ended {
+				b.local = false
+			}
+		case wire.MsgFlush, wire.MsgQuery, wire.MsgFunctionCall, wire.MsgTerminate:
+			b.local, ended = false, true
+		case wire.MsgCopyData, wire.MsgCopyDone, wire.MsgCopyFail:
+			b.local = false
+		default:
+			b.look(next)
+		}
+		if !next.complete() {
+			break
+		}
+		at += next.size
+	}
+	if !ended {
+		if len(m.raw) < holdUnbound {
+			return 0, None
+		}
+		return c.acquire(m, b.request, p)
+	}
+	if !b.local {
+		return c.acquire(m, b.request, p)
+	}
+	return c.answerBatch(m.raw[:at], p), None
+}
+
+// batch is what is known of an extended batch while it is read.
+type batch struct {
+	c       *Client
+	tx      byte
+	local   bool
+	request Request // of its first statement with a text
+	named   bool
+	last    sqltext.Kind // of the unnamed statement as the batch leaves it
+	parsed  bool         // the batch has its own unnamed statement
+	portal  bool         // the unnamed portal is bound to portalKind
+	kind    sqltext.Kind
+}
+
+// look judges one complete extended message: may it be answered here?
+func (b *batch) look(m message) {
+	body := m.body()
+	switch m.typ() {
+	case wire.MsgParse:
+		name, tail, ok := cstring(body)
+		if !ok || !m.complete() {
+			b.local = false
+			return
+		}
+		st := sqltext.Classify(textOf(tail))
+		b.note(st.Kind, st.Flags)
+		if !localKind(st.Kind) || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
+			len(tail) != len(textOf(tail))+3 {
+			b.local = false
+		}
+		if len(name) == 0 {
+			b.parsed, b.last = true, st.Kind
+		} else {
+			b.named = true // one is enough to be worth a server
+			b.local = b.local && localKind(st.Kind)
+		}
+	case wire.MsgBind:
+		b.lookBind(body)
+	case wire.MsgDescribe:
+		if len(body) != 2 || body[0] != 'P' || !b.portal {
+			b.local = b.local && len(body) > 2 && body[0] == 'S' && b.localName(body[1:])
+		}
+	case wire.MsgExecute:
+		if len(body) < 1 || body[0] != 0 || !b.portal {
+			b.local = false
+			return
+		}
+		switch b.kind {
+		case sqltext.Begin:
+			b.local = b.local && b.tx == wire.Idle
+			b.tx = wire.InTransaction
+		case sqltext.Commit, sqltext.Rollback:
+			b.tx = wire.Idle
+		}
+	default:
+		b.local = false
+	}
+}
+
+// note keeps what the batch's first statement is, for admission.
+func (b *batch) note(k sqltext.Kind, f sqltext.Flags) {
+	if b.request.Kind == sqltext.Other && b.request.Flags == 0 {
+		b.request = Request{k, f}
+	} else if k != sqltext.Read && k != sqltext.Probe {
+		b.request.Kind = sqltext.Other
+		b.request.Flags |= f
+	}
+}
+
+func (b *batch) lookBind(body []byte) {
+	portal, rest, ok := cstring(body)
+	if !ok {
+		b.local = false
+		return
+	}
+	name, rest, ok := cstring(rest)
+	if !ok {
+		b.local = false
+		return
+	}
+	k := b.last
+	if len(name) > 0 {
+		st := b.c.names.get(name)
+		if st == nil {
+			b.local = false
+			return
+		}
+		k = st.kind
+		b.note(st.kind, st.flags)
+	} else if !b.parsed {
+		if b.c.unnamed == nil {
+			b.local = false
+			return
+		}
+		k = b.c.unnamed.kind
+		b.note(k, b.c.unnamed.flags)
+	}
+	// Formats and parameters: none of the latter for what is answered here.
+	if len(portal) > 0 || !localKind(k) || !noParameters(rest) {
+		b.local = false
+	}
+	b.portal, b.kind = true, k
+}
+
+// localName reports whether a described statement is one answered here.
+func (b *batch) localName(z []byte) bool {
+	st := b.c.names.get(z[:len(z)-1])
+	return st != nil && localKind(st.kind)
+}
+
+// noParameters reads a Bind body behind the names.
+func noParameters(b []byte) bool {
+	if len(b) < 2 {
+		return false
+	}
+	formats := int(b[0])<<8 | int(b[1])
+	b = b[2:]
+	return len(b) >= 2*formats+2 && b[2*formats] == 0 && b[2*formats+1] == 0
+}
+
+// localKind tells the statements that extended batches may run without a
+// server.
+func localKind(k sqltext.Kind) bool {
+	switch k {
+	case sqltext.Empty, sqltext.Begin, sqltext.Commit, sqltext.Rollback:
+		return true
+	}
+	return false
+}
+
+// answerBatch runs a batch that look has found to need no server.
+func (c *Client) answerBatch(raw []byte, p *Plan) int {
+	var portal *Statement
+	for at := 0; at < len(raw); {
+		m, _ := c.header(raw[at:])
+		at += m.size
+		body := m.body()
+		switch m.typ() {
+		case wire.MsgParse:
+			name, tail, _ := cstring(body)
+			c.define(name, tail)
+			p.empty(wire.MsgParseComplete)
+		case wire.MsgBind:
+			_, rest, _ := cstring(body)
+			name, _, _ := cstring(rest)
+			if portal = c.unnamed; len(name) > 0 {
+				portal = c.names.get(name)
+			}
+			p.empty(wire.MsgBindComplete)
+		case wire.MsgDescribe:
+			if body[0] == 'S' {
+				p.client(p.build(func(dst []byte) []byte {
+					return wire.AppendMessage(dst, wire.MsgParameterDescription, []byte{0, 0})
+				}))
+			}
+			p.empty(wire.MsgNoData)
+		case wire.MsgExecute:
+			if portal.kind == sqltext.Begin {
+				c.begin = retain(portal)
+			}
+			p.client(p.build(func(dst []byte) []byte { return c.run(dst, portal.kind, "") }))
+		case wire.MsgSync:
+			p.client(p.build(func(dst []byte) []byte { return wire.AppendReadyForQuery(dst, c.tx) }))
+		}
+	}
+	return len(raw)
+}
+
+// empty adds a message without a body for the client.
+func (p *Plan) empty(typ byte) {
+	p.client(p.build(func(dst []byte) []byte { return wire.AppendEmpty(dst, typ) }))
+}
+
+// define keeps a statement that was parsed here.
+func (c *Client) define(name, tail []byte) {
+	st := c.shared.Statements.intern(tail)
+	if st == nil {
+		st = &Statement{tail: string(tail), kind: sqltext.Classify(textOf(tail)).Kind, refs: 1}
+	}
+	if len(name) == 0 {
+		c.setUnnamed(st)
+	} else {
+		c.names.put(string(name), st)
+	}
+}
+
+// failedMessage answers one extended message inside a transaction that was
+// refused before it had a server: only its end is accepted, as in Postgres.
+func (c *Client) failedMessage(m message, p *Plan) (int, Event) {
+	if !m.complete() {
+		if !m.whole(peekQuery) {
+			return 0, None
+		}
+		return c.refuse(m, abortedTx, p), None
+	}
+	body := m.body()
+	ok := false
+	switch m.typ() {
+	case wire.MsgParse:
+		if name, tail, fine := cstring(body); fine && endsTx(sqltext.Classify(textOf(tail)).Kind) && c.names.find(name) < 0 {
+			ok = true
+			c.define(name, tail)
+			p.empty(wire.MsgParseComplete)
+		} else if fine && len(name) == 0 {
+			c.setUnnamed(nil)
+		}
+	case wire.MsgBind:
+		portal, rest, fine := cstring(body)
+		name, rest, fine2 := cstring(rest)
+		st := c.unnamed
+		if len(name) > 0 {
+			st = c.names.get(name)
+		}
+		if fine && fine2 && len(portal) == 0 && st != nil && endsTx(st.kind) && noParameters(rest) {
+			ok = true
+			c.portal = st
+			p.empty(wire.MsgBindComplete)
+		}
+	case wire.MsgDescribe:
+		ok = c.describeFailed(body, p)
+	case wire.MsgExecute:
+		if len(body) > 0 && body[0] == 0 && c.portal != nil {
+			ok = true
+			k := c.portal.kind
+			c.portal = nil
+			p.client(p.build(func(dst []byte) []byte { return c.run(dst, k, "") }))
+		}
+	case wire.MsgClose:
+		what, name, ev := c.target(m)
+		if ev != None {
+			return 0, ev
+		}
+		ok = true
+		if what == 'S' && len(name) == 0 {
+			c.setUnnamed(nil)
+		} else if i := c.names.find(name); what == 'S' && i >= 0 {
+			_, st := c.names.take(i)
+			c.shared.Statements.release(st)
+		}
+		p.empty(wire.MsgCloseComplete)
+	}
+	if ok {
+		return m.size, None
+	}
+	c.portal = nil
+	return c.refuse(m, abortedTx, p), None
+}
+
+func (c *Client) describeFailed(body []byte, p *Plan) bool {
+	if len(body) == 2 && body[0] == 'P' && c.portal != nil {
+		p.empty(wire.MsgNoData)
+		return true
+	}
+	if len(body) < 2 || body[0] != 'S' {
+		return false
+	}
+	st := c.unnamed
+	if len(body) > 2 {
+		st = c.names.get(body[1 : len(body)-1])
+	}
+	if st == nil || !endsTx(st.kind) {
+		return false
+	}
+	p.client(p.build(func(dst []byte) []byte {
+		return wire.AppendMessage(dst, wire.MsgParameterDescription, []byte{0, 0})
+	}))
+	p.empty(wire.MsgNoData)
+	return true
+}
+
+func endsTx(k sqltext.Kind) bool { return k == sqltext.Commit || k == sqltext.Rollback }

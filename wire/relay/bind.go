@@ -1,0 +1,160 @@
+package relay
+
+import (
+	"strings"
+
+	"github.com/pgweir/pgweir/wire"
+)
+
+// Bind gives the client a server, which must stand at a boundary and be clean.
+// Settings that differ go ahead of the client's bytes; when they must be
+// accepted first, Settling reports true and Settled follows.
+func (c *Client) Bind(s *Server, p *Plan) {
+	c.server, s.client, s.orphan = s, c, false
+	c.tx = wire.Idle
+	if s.applied == c.want {
+		return
+	}
+	if s.applied.equal(c.want) {
+		s.applied = c.want
+		return
+	}
+	sql, safe := settings(s.applied, c.want, s.accepted)
+	s.before, s.applied = s.applied, c.want
+	p.server(p.build(func(dst []byte) []byte { return wire.AppendQuery(dst, sql) }))
+	s.setUnnamed(nil)
+	s.foreign = false
+	s.push(entry{kind: kQuery, fate: swallow, inj: injParams})
+	c.settle = !safe || c.starting
+}
+
+// Start binds a session that is logging in only to have its settings accepted:
+// after Settled, or at once if Settling reports false, the server's Status is
+// what the client must be told. Failure tells why they were refused.
+func (c *Client) Start(s *Server, p *Plan) {
+	c.starting = true
+	c.Bind(s, p)
+	c.starting = false
+}
+
+// Failure returns why the settings that went ahead were refused, and nil if
+// they were not.
+func (s *Server) Failure() *wire.Error { return s.failure }
+
+// paramsFailed handles an error that answers our own settings. They were one
+// implicit transaction, so the server is as it was before.
+func (s *Server) paramsFailed(raw []byte) (show bool, ev Event) {
+	s.lastError = false
+	s.applied = s.before
+	s.failure = wire.ErrorFields(raw[wire.HeaderLen:])
+	if s.client == nil || !s.client.settle {
+		return false, Broken // what followed has met the wrong settings
+	}
+	return false, None
+}
+
+// paramsReady handles the end of our own settings.
+func (s *Server) paramsReady(p *Plan) Event {
+	s.before = nil
+	if s.failure == nil {
+		s.accept(s.applied)
+	}
+	c := s.client
+	if c == nil || !c.settle {
+		return None
+	}
+	c.settle = false
+	if s.failure != nil {
+		e := *s.failure
+		e.Severity = "ERROR"
+		c.refusal = &e
+	}
+	return Settled
+}
+
+// sendBegin sends the BEGIN that was answered here, ahead of the client's first
+// request and without a Sync: if it fails, the server skips what follows, so
+// nothing of the transaction can run outside it.
+func (c *Client) sendBegin(p *Plan) {
+	s := c.server
+	st := c.begin
+	c.begin = nil
+	p.server(p.build(func(dst []byte) []byte {
+		dst = wire.AppendParse(dst, "", st.tail)
+		dst = wire.AppendBindNone(dst, "")
+		return wire.AppendExecute(dst)
+	}))
+	for _, k := range [...]kind{kParse, kBind, kExecute} {
+		s.push(entry{kind: k, fate: swallow, inj: injBegin})
+	}
+	s.setUnnamed(nil)
+	s.foreign = true
+	c.shared.Statements.release(st)
+}
+
+// Unbind takes the server from the client after Release, or after Settled for a
+// session that only wanted its settings accepted.
+func (c *Client) Unbind() *Server {
+	s := c.server
+	c.server, s.client = nil, nil
+	s.failure = nil
+	s.foreign = s.foreign || s.unnamed != nil
+	s.setUnnamed(nil)
+	return s
+}
+
+// Clean sends what removes an earlier client's traces; Release follows when the
+// server has done it.
+func (s *Server) Clean(p *Plan) {
+	sql := "SET SESSION AUTHORIZATION DEFAULT; RESET ALL"
+	if s.dirt&dirtSession != 0 {
+		sql = "DISCARD ALL"
+		s.forgetPrepared()
+	}
+	p.server(p.build(func(dst []byte) []byte { return wire.AppendQuery(dst, sql) }))
+	s.foreign = false
+	s.push(entry{kind: kQuery, fate: swallow, inj: injReset})
+}
+
+// Gone takes a client that has left from its server and starts what brings the
+// server back to a boundary: the answers are swallowed, a COPY is failed, an
+// open batch is ended, a transaction rolled back. Release follows when it is
+// done. It returns Broken when the server can't be saved.
+func (c *Client) Gone(p *Plan) Event {
+	s := c.server
+	c.server, s.client = nil, nil
+	s.orphan = true
+	if c.rest > 0 && !c.drop || s.doubt || s.failure != nil {
+		return Broken // in the middle of a message, or of a doubt
+	}
+	if c.settle {
+		c.settle = false
+	}
+	if s.copyIn && !s.copyEnding() {
+		extended := s.fifo.first().kind == kExecute
+		p.server(p.build(func(dst []byte) []byte { return wire.AppendCopyFail(dst, "the client has left") }))
+		s.push(entry{kind: kCopyEnd})
+		s.batch = s.batch || extended
+	}
+	if s.batch || s.skip {
+		p.server(p.build(func(dst []byte) []byte { return wire.AppendEmpty(dst, wire.MsgSync) }))
+		s.push(entry{kind: kSync, fate: swallow})
+		s.skip = false
+	}
+	s.foreign = true
+	s.setUnnamed(nil)
+	s.runFakes(p)
+	return s.state(p)
+}
+
+// copyEnding reports whether the client has ended its COPY data.
+func (s *Server) copyEnding() bool {
+	for _, e := range s.fifo.rest() {
+		if e.kind == kCopyEnd {
+			return true
+		}
+	}
+	return false
+}
+
+func lower(s string) string { return strings.ToLower(s) }

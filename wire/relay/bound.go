@@ -1,0 +1,365 @@
+package relay
+
+import (
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/sqltext"
+)
+
+// bound handles one message of a client that has a server. It returns 0 when
+// more of the message must arrive first.
+func (c *Client) bound(m message, p *Plan) (int, Event) {
+	s := c.server
+	if c.begin != nil && m.typ() != wire.MsgTerminate {
+		c.sendBegin(p)
+	}
+	switch m.typ() {
+	case wire.MsgTerminate:
+		return min(m.size, len(m.raw)), Terminate
+	case wire.MsgCopyData, wire.MsgCopyDone, wire.MsgCopyFail:
+		return c.copyMessage(m, p), None
+	case wire.MsgSync:
+		return c.sync(m, p)
+	}
+	if s.doubt {
+		c.stalled = true
+		return 0, None
+	}
+	if s.skip {
+		// The server discards it unread, so it may as well stay here.
+		return c.take(m, p, true), None
+	}
+	switch m.typ() {
+	case wire.MsgQuery:
+		return c.query(m, p), None
+	case wire.MsgParse:
+		return c.parse(m, p)
+	case wire.MsgBind:
+		return c.bind(m, p)
+	case wire.MsgDescribe:
+		return c.describe(m, p)
+	case wire.MsgClose:
+		return c.close(m, p)
+	case wire.MsgExecute:
+		s.push(entry{kind: kExecute})
+	case wire.MsgFunctionCall:
+		s.writes = true
+		s.push(entry{kind: kFunction})
+	case wire.MsgFlush:
+	}
+	return c.take(m, p, false), None
+}
+
+// push records that an answer is expected.
+func (s *Server) push(e entry) {
+	s.lastError = false
+	s.fifo.push(e)
+	switch e.kind {
+	case kCopyEnd:
+	case kSync, kQuery, kFunction:
+		s.batch = false
+	default:
+		s.batch = true
+	}
+}
+
+// copyMessage handles COPY data. Outside a COPY the server would read it and
+// ignore it; it may come late, after the COPY has failed.
+func (c *Client) copyMessage(m message, p *Plan) int {
+	s := c.server
+	late := s.skip || !s.mayCopy()
+	if !late && m.typ() != wire.MsgCopyData {
+		s.push(entry{kind: kCopyEnd})
+	}
+	return c.take(m, p, late)
+}
+
+// mayCopy reports whether something outstanding is or may become a COPY FROM
+// STDIN.
+func (s *Server) mayCopy() bool {
+	for _, e := range s.fifo.rest() {
+		if e.fate == forward && (e.kind == kQuery || e.kind == kExecute) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Client) sync(m message, p *Plan) (int, Event) {
+	if !m.complete() {
+		return 0, None
+	}
+	s := c.server
+	s.push(entry{kind: kSync})
+	s.skip = false
+	return c.take(m, p, false), None
+}
+
+func (c *Client) query(m message, p *Plan) int {
+	if !m.whole(peekQuery) {
+		return 0
+	}
+	s := c.server
+	text := m.body()
+	if n := len(text); m.complete() && n > 0 && text[n-1] == 0 {
+		text = text[:n-1]
+	}
+	st := sqltext.Classify(text)
+	if !m.complete() {
+		s.dirt |= dirtSettings // its end cannot be looked at
+	}
+	switch st.Kind {
+	case sqltext.Deallocate:
+		if n, done := c.deallocate(st.Name(text), m, p); done {
+			return n
+		}
+	case sqltext.DeallocateAll, sqltext.Discard:
+		s.forgetPrepared()
+	default:
+		if st.Flags&sqltext.Dealloc != 0 {
+			s.forgetPrepared()
+		}
+	}
+	if st.Kind != sqltext.Read && st.Kind != sqltext.Probe && st.Kind != sqltext.Show {
+		s.writes = true
+	}
+	if st.Flags != 0 {
+		s.dirt |= dirtOf(st.Kind, nameOf(st, text), st.Flags)
+	}
+	s.push(c.dropUnnamed(entry{kind: kQuery}))
+	return c.take(m, p, false)
+}
+
+// nameOf returns the parameter that a SET or RESET names.
+func nameOf(st sqltext.Statement, text []byte) string {
+	if st.Kind == sqltext.Set || st.Kind == sqltext.Reset {
+		return st.Name(text)
+	}
+	return ""
+}
+
+// deallocate rewrites a DEALLOCATE of a name that the client gave in a Parse:
+// the server knows the statement under another name.
+func (c *Client) deallocate(name string, m message, p *Plan) (int, bool) {
+	s := c.server
+	i := c.names.find([]byte(name))
+	if i < 0 || !m.complete() || s.tx == wire.InFailed {
+		return 0, false
+	}
+	prep := c.ensure(c.names.list[i].st, p)
+	p.server(p.build(func(dst []byte) []byte {
+		return wire.AppendQuery(dst, "DEALLOCATE "+string(prep.name(nil)))
+	}))
+	s.forget(prep)
+	_, st := c.names.take(i)
+	c.shared.Statements.release(st)
+	s.push(c.dropUnnamed(entry{kind: kQuery}))
+	return m.size, true
+}
+
+// dropUnnamed notes in e, a Query or a Close, that it drops the unnamed
+// statement.
+func (c *Client) dropUnnamed(e entry) entry {
+	if c.unnamed != nil {
+		e.old, e.changed = c.unnamed, true
+		c.unnamed = nil
+	}
+	c.server.setUnnamed(nil)
+	c.server.foreign = false
+	return e
+}
+
+func (c *Client) setUnnamed(st *Statement) {
+	if c.unnamed != nil {
+		c.shared.Statements.release(c.unnamed)
+	}
+	c.unnamed = st
+}
+
+func (s *Server) setUnnamed(st *Statement) {
+	if s.unnamed != nil {
+		s.shared.Statements.release(s.unnamed)
+	}
+	s.unnamed = retain(st)
+}
+
+func (c *Client) parse(m message, p *Plan) (int, Event) {
+	if !m.complete() {
+		return 0, None
+	}
+	name, tail, ok := cstring(m.body())
+	if !ok {
+		c.violate("invalid Parse message")
+		return 0, Violation
+	}
+	s := c.server
+	if len(name) == 0 {
+		c.parseUnnamed(tail)
+		return c.take(m, p, false), None
+	}
+	if c.names.find(name) >= 0 {
+		c.poison(duplicateName(string(name)), p)
+		return m.size, None
+	}
+	st := c.shared.Statements.intern(tail)
+	if st == nil {
+		c.poison(tooMany, p)
+		return m.size, None
+	}
+	key := string(name)
+	c.names.put(key, st)
+	s.mark(st)
+	k := prepKey{st, c.want.meaning}
+	if prep := s.prepared.get(k); prep != nil && c.mayFake() {
+		s.push(entry{kind: kParse, fate: fake, name: key})
+		s.runFakes(p)
+		return m.size, None
+	} else if prep != nil {
+		// It must run to fail where the transaction has failed, and under a
+		// name that is free; the old one goes the way of all old ones.
+		s.evict(prep, p)
+	}
+	prep := s.prepare(k, p)
+	p.server(p.build(func(dst []byte) []byte { return appendParse(dst, prep, st.tail) }))
+	s.push(entry{kind: kParse, prep: prep, name: key})
+	return m.size, None
+}
+
+// parseUnnamed remembers the unnamed statement: a Bind may come in a later
+// transaction, on another server.
+func (c *Client) parseUnnamed(tail []byte) {
+	s := c.server
+	e := entry{kind: kParse}
+	if c.unnamed == nil || c.unnamed.tail != string(tail) {
+		st := c.shared.Statements.intern(tail)
+		if st == nil { // remembered by nobody, good for this transaction only
+			cl := sqltext.Classify(textOf(tail))
+			st = &Statement{kind: cl.Kind, flags: cl.Flags, refs: 1}
+		}
+		e.old, e.changed = c.unnamed, true // until it is known whether this one was read
+		c.unnamed = st
+	}
+	s.mark(c.unnamed)
+	s.setUnnamed(c.unnamed)
+	s.foreign = false
+	s.push(e)
+}
+
+// mark notes what running the statement may do and leave on the server.
+func (s *Server) mark(st *Statement) {
+	if st.kind != sqltext.Read && st.kind != sqltext.Probe && st.kind != sqltext.Show {
+		s.writes = true
+	}
+	if st.flags != 0 {
+		s.dirt |= dirtOf(st.kind, st.paramName(), st.flags)
+	}
+}
+
+// paramName returns the parameter that a SET or RESET names.
+func (st *Statement) paramName() string {
+	if st.kind != sqltext.Set && st.kind != sqltext.Reset {
+		return ""
+	}
+	text := textOf([]byte(st.tail))
+	return sqltext.Classify(text).Name(text)
+}
+
+// mayFake reports whether ParseComplete may be told without asking the server:
+// not in a failed transaction, nor where an earlier request whose outcome is
+// unknown may have made it one.
+func (c *Client) mayFake() bool {
+	s := c.server
+	if s.tx == wire.InFailed {
+		return false
+	}
+	for _, e := range s.fifo.rest() {
+		if e.kind.ready() && e.inj == injNone {
+			return false
+		}
+	}
+	return true
+}
+
+// poison sends what the server must refuse, in the place of a request that
+// pgweir refuses, so that the server goes through the same states; the client
+// is told e.
+func (c *Client) poison(e *wire.Error, p *Plan) {
+	p.server(p.build(func(dst []byte) []byte { return wire.AppendDescribe(dst, 'S', poisonName) }))
+	c.server.push(entry{kind: kDescribeS, fate: replace, err: e})
+}
+
+const poisonName = namePrefix + "none"
+
+func duplicateName(name string) *wire.Error {
+	return &wire.Error{Severity: "ERROR", Code: "42P05", Message: `prepared statement "` + name + `" already exists`}
+}
+
+var (
+	tooMany = &wire.Error{
+		Severity: "ERROR", Code: "53400", Message: "pgweir: too many different prepared statements",
+		Detail: "reason=statements", Hint: "retry=no; prepare fewer different texts, or use parameters instead of literals",
+	}
+	abortedTx = &wire.Error{
+		Severity: "ERROR", Code: "25P02",
+		Message: "current transaction is aborted, commands ignored until end of transaction block",
+	}
+)
+
+func appendParse(dst []byte, prep *prepared, tail string) []byte {
+	at := len(dst)
+	dst = append(dst, wire.MsgParse, 0, 0, 0, 0)
+	dst = append(prep.name(dst), 0)
+	dst = append(dst, tail...)
+	setLength(dst[at:], len(dst)-at-1)
+	return dst
+}
+
+// prepare gives the statement a place and a new name on the server, and closes
+// the least recently used one if there is no place.
+func (s *Server) prepare(k prepKey, p *Plan) *prepared {
+	for _, old := range s.unclosed {
+		p.server(p.build(func(dst []byte) []byte { return wire.AppendClose(dst, 'S', string(old.name(nil))) }))
+		s.push(entry{kind: kClose, fate: swallow, prep: old})
+	}
+	s.unclosed = nil
+	for s.prepared.len() >= max(s.shared.MaxPrepared, 1) {
+		s.evict(s.prepared.oldest(), p)
+	}
+	retain(k.st)
+	return s.prepared.add(k)
+}
+
+// evict closes a statement on the server.
+func (s *Server) evict(prep *prepared, p *Plan) {
+	p.server(p.build(func(dst []byte) []byte {
+		return wire.AppendClose(dst, 'S', string(prep.name(nil)))
+	}))
+	s.push(entry{kind: kClose, fate: swallow, prep: prep})
+	s.forget(prep)
+}
+
+// forget drops a statement that the server no longer has.
+func (s *Server) forget(prep *prepared) {
+	if !prep.gone {
+		s.prepared.remove(prep)
+		s.shared.Statements.release(prep.key.st)
+	}
+}
+
+func (s *Server) forgetPrepared() {
+	for q := s.prepared.oldest(); q != nil; q = s.prepared.oldest() {
+		s.forget(q)
+	}
+}
+
+// ensure makes the server know the statement before what follows.
+func (c *Client) ensure(st *Statement, p *Plan) *prepared {
+	s := c.server
+	k := prepKey{st, c.want.meaning}
+	if prep := s.prepared.get(k); prep != nil {
+		return prep
+	}
+	prep := s.prepare(k, p)
+	p.server(p.build(func(dst []byte) []byte { return appendParse(dst, prep, st.tail) }))
+	s.push(entry{kind: kParse, fate: fallible, prep: prep})
+	return prep
+}

@@ -1,0 +1,206 @@
+package relay
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strconv"
+
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/sqltext"
+)
+
+// Limits on what a client may send, in bytes of body length as announced.
+const (
+	smallMessage = 10000     // Postgres' own bound for messages without payload
+	largeMessage = 1<<30 - 1 // and for those with
+	wholeParse   = 16 << 20  // a Parse is taken whole to be shared: its bound
+	holdUnbound  = 16 << 10  // a batch of this size goes to a server before its Sync
+	peekQuery    = 64 << 10  // of a longer Query, what is looked at
+)
+
+// Client is the protocol state of one client session. Owned by the loop that
+// owns the connection.
+type Client struct {
+	shared  *Shared
+	server  *Server // nil unless bound
+	want    *Params // settings that the client asked for
+	initial *Params // those of its startup packet
+	names   names
+	// unnamed is the last unnamed statement, for a Bind in a later transaction.
+	unnamed  *Statement
+	begin    *Statement  // a BEGIN that was answered here and is still to be sent
+	refusal  *wire.Error // what the next request that needs a server is told
+	fault    *wire.Error // why Violation was returned
+	rest     int         // bytes of the current message's body still to come
+	tx       byte        // transaction state while no server is bound
+	drop     bool        // those bytes go nowhere
+	skip     bool        // refused or failed here: discard up to the Sync
+	settle   bool        // what went ahead must be answered before anything follows
+	stalled  bool        // bytes were left unread until the server's doubt is resolved
+	starting bool        // a login: bound only to settle its parameters
+	request  Request
+	portal   *Statement // bound in a failed transaction without a server
+}
+
+// Request describes the request for which the last Acquire asked.
+type Request struct {
+	Kind  sqltext.Kind
+	Flags sqltext.Flags
+}
+
+// NewClient returns the state of a session that starts with the given settings.
+func NewClient(shared *Shared, want *Params) *Client {
+	return &Client{shared: shared, want: want, initial: want, tx: wire.Idle}
+}
+
+// Server returns the bound server, or nil.
+func (c *Client) Server() *Server { return c.server }
+
+// Params returns the settings that the client wants.
+func (c *Client) Params() *Params { return c.want }
+
+// Request returns what the last Acquire was for.
+func (c *Client) Request() Request { return c.request }
+
+// Tx returns the transaction state as the client knows it while unbound.
+func (c *Client) Tx() byte { return c.tx }
+
+// Fault returns what a client that broke the protocol is told.
+func (c *Client) Fault() *wire.Error { return c.fault }
+
+// Settling reports whether the client must not be read until Settled.
+func (c *Client) Settling() bool { return c.settle }
+
+// Full reports whether the server owes so many answers that the client must not
+// be read for now.
+func (c *Client) Full() bool { return c.server != nil && c.server.fifo.total >= maxOutstanding }
+
+// Prepared returns the number of named statements.
+func (c *Client) Prepared() int { return len(c.names.list) }
+
+// Refuse makes the next request that needs a server be answered with e and
+// nothing of it be run. The severity must be ERROR: the session goes on.
+func (c *Client) Refuse(e *wire.Error) { c.refusal = e }
+
+// Free drops the references that the client holds.
+func (c *Client) Free() {
+	t := c.shared.Statements
+	for i := range c.names.list {
+		t.release(c.names.list[i].st)
+	}
+	c.names = names{}
+	t.release(c.unnamed)
+	t.release(c.begin)
+	c.unnamed, c.begin = nil, nil
+}
+
+// Input takes bytes from the client. It returns how many it has used; the rest
+// must be given again, with more behind it or after what Acquire, Settled or a
+// full queue asked for has happened.
+func (c *Client) Input(in []byte, p *Plan) (used int, ev Event) {
+	for {
+		if c.rest > 0 {
+			used += c.stream(in[used:], p)
+			if c.rest > 0 {
+				return used, None
+			}
+		}
+		if c.settle || c.Full() {
+			return used, None
+		}
+		m, ok := c.header(in[used:])
+		if !ok {
+			if c.fault != nil {
+				return used, Violation
+			}
+			return used, None
+		}
+		var n int
+		if c.server != nil {
+			n, ev = c.bound(m, p)
+		} else {
+			n, ev = c.unbound(m, p)
+		}
+		used += n
+		if n == 0 || ev != None {
+			return used, ev
+		}
+	}
+}
+
+// stream passes on or drops the rest of a message.
+func (c *Client) stream(in []byte, p *Plan) int {
+	n := min(c.rest, len(in))
+	c.rest -= n
+	if !c.drop {
+		p.server(in[:n])
+	}
+	return n
+}
+
+// message is a message of which at least the header is there.
+type message struct {
+	raw  []byte // all that is there, from the header on, perhaps with later messages
+	size int    // the whole message's length
+}
+
+func (m message) typ() byte      { return m.raw[0] }
+func (m message) complete() bool { return len(m.raw) >= m.size }
+func (m message) body() []byte   { return m.raw[wire.HeaderLen:min(m.size, len(m.raw))] }
+
+// header reads the next message's header and checks type and length as Postgres
+// does.
+func (c *Client) header(in []byte) (m message, ok bool) {
+	if len(in) < wire.HeaderLen {
+		return m, false
+	}
+	n := int(binary.BigEndian.Uint32(in[1:]))
+	limit := smallMessage
+	switch in[0] {
+	case wire.MsgQuery, wire.MsgBind, wire.MsgCopyData, wire.MsgFunctionCall:
+		limit = largeMessage
+	case wire.MsgParse:
+		limit = wholeParse
+	case wire.MsgDescribe, wire.MsgExecute, wire.MsgClose, wire.MsgSync, wire.MsgFlush,
+		wire.MsgTerminate, wire.MsgCopyDone, wire.MsgCopyFail:
+	default:
+		c.violate("invalid frontend message type " + strconv.Itoa(int(in[0])))
+		return m, false
+	}
+	if n < 4 || n > limit {
+		c.violate("invalid message length")
+		return m, false
+	}
+	return message{in, n + 1}, true
+}
+
+func (c *Client) violate(text string) {
+	c.fault = &wire.Error{Severity: "FATAL", Code: "08P01", Message: text}
+}
+
+// take uses the whole message, which may still be arriving, and says whether
+// the server gets it.
+func (c *Client) take(m message, p *Plan, drop bool) int {
+	n := min(m.size, len(m.raw))
+	c.rest, c.drop = m.size-n, drop
+	if !drop {
+		p.server(m.raw[:n])
+	}
+	return n
+}
+
+// whole reports whether the message is as complete as it must be to be looked
+// at: fully, or its first bytes when it is long.
+func (m message) whole(peek int) bool { return m.complete() || len(m.raw) >= peek }
+
+// cstring splits b at its first zero byte.
+func cstring(b []byte) (s, rest []byte, ok bool) {
+	i := bytes.IndexByte(b, 0)
+	if i < 0 {
+		return nil, nil, false
+	}
+	return b[:i], b[i+1:], true
+}
+
+// MidMessage reports whether the client's last message is incomplete.
+func (c *Client) MidMessage() bool { return c.rest > 0 }

@@ -1,0 +1,118 @@
+package relay
+
+import "github.com/pgweir/pgweir/wire"
+
+// kind is what an entry of the answer queue waits for.
+type kind uint8
+
+const (
+	kSync      kind = iota // ReadyForQuery
+	kQuery                 // anything, then ReadyForQuery
+	kFunction              // the same
+	kParse                 // ParseComplete
+	kBind                  // BindComplete
+	kDescribeS             // ParameterDescription, then RowDescription or NoData
+	kDescribeP             // RowDescription or NoData
+	kExecute               // rows, then CommandComplete, EmptyQueryResponse or PortalSuspended
+	kClose                 // CloseComplete
+	kCopyEnd               // nothing: marks where the client ended its COPY data
+)
+
+// ready reports whether the entry ends with ReadyForQuery.
+func (k kind) ready() bool { return k <= kFunction }
+
+// fate is what becomes of an entry's answer.
+type fate uint8
+
+const (
+	forward  fate = iota // to the client
+	swallow              // ours: the client never sees it
+	fake                 // the server was not asked; the client is told what it expects, in its turn
+	replace              // must fail; the client gets a different error, see entry.err
+	fallible             // ours, but its error is the client's (a Parse that went ahead of its Bind)
+)
+
+// entry is one expected answer, or n equal ones.
+type entry struct {
+	kind kind
+	fate fate
+	inj  inject
+	n    uint16
+	// changed: the message replaced or dropped the client's unnamed statement,
+	// which was old.
+	changed bool
+	prep    *prepared   // Parse, Close: the statement on the server
+	old     *Statement  // what the client's name, or no name, stood for before
+	name    string      // the client's name that this message defined or closed
+	err     *wire.Error // fate replace
+}
+
+// inject says which of our own messages an entry belongs to.
+type inject uint8
+
+const (
+	injNone   inject = iota
+	injParams        // settings ahead of the client's request
+	injBegin         // the pending BEGIN
+	injReset         // cleaning before the server goes back
+	injRollback
+	injSync  // a Sync of ours that stands for the client's
+	injProbe // an empty Query, to learn what was read before it
+)
+
+// maxOutstanding bounds the answers that a client may be owed; above it the
+// client is not read.
+const maxOutstanding = 4096
+
+// fifo is the queue of expected answers of one server.
+type fifo struct {
+	q     []entry
+	head  int
+	total int // answers outstanding, markers included
+}
+
+func (f *fifo) empty() bool { return f.total == 0 }
+
+// plain reports whether equal entries may share one element.
+func (e *entry) plain() bool {
+	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && !e.changed && e.inj == injNone
+}
+
+func (f *fifo) push(e entry) {
+	e.n = 1
+	f.total++
+	if n := len(f.q); n > f.head && e.plain() {
+		if l := &f.q[n-1]; l.kind == e.kind && l.fate == e.fate && l.plain() && l.n < 1<<15 {
+			l.n++
+			return
+		}
+	}
+	if f.head > 32 && f.head*2 > len(f.q) {
+		n := copy(f.q, f.q[f.head:])
+		clear(f.q[n:])
+		f.q, f.head = f.q[:n], 0
+	}
+	f.q = append(f.q, e)
+}
+
+// first returns the entry at the head; the queue must not be empty.
+func (f *fifo) first() *entry { return &f.q[f.head] }
+
+// pop drops one answer from the head.
+func (f *fifo) pop() {
+	f.total--
+	e := &f.q[f.head]
+	if e.n--; e.n > 0 {
+		return
+	}
+	*e = entry{}
+	if f.head++; f.head == len(f.q) {
+		f.q, f.head = f.q[:0], 0
+		if cap(f.q) > 64 {
+			f.q = nil
+		}
+	}
+}
+
+// rest returns the entries from the head on.
+func (f *fifo) rest() []entry { return f.q[f.head:] }

@@ -1,0 +1,227 @@
+package relay
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/wiretest"
+)
+
+// rig plays one client against fake servers, taking a fresh or a used server
+// for every transaction.
+type rig struct {
+	t       *testing.T
+	shared  *Shared
+	client  *Client
+	servers []*rigServer
+	next    int
+	out     []byte // what the client was told
+	bound   *rigServer
+	grants  int
+}
+
+type rigServer struct {
+	s *Server
+	b *wiretest.Backend
+}
+
+func newRig(t *testing.T, servers int, want ...Param) *rig {
+	r := &rig{t: t, shared: &Shared{Statements: NewStatements(1 << 20), MaxPrepared: 3}}
+	for range servers {
+		r.servers = append(r.servers, &rigServer{
+			s: NewServer(r.shared, []Param{{Name: "DateStyle", Value: "ISO, MDY"}, {Name: "application_name", Value: ""}}),
+			b: wiretest.NewBackend(wiretest.BackendOptions{}),
+		})
+	}
+	r.client = NewClient(r.shared, NewParams(want))
+	return r
+}
+
+// send gives the client's bytes to the relay and runs everything to its end.
+func (r *rig) send(in []byte) {
+	r.t.Helper()
+	var p Plan
+	for rounds := 0; ; rounds++ {
+		if rounds > 10000 {
+			r.t.Fatal("no end in sight")
+		}
+		p.Reset()
+		n, ev := r.client.Input(in, &p)
+		in = in[n:]
+		r.deliver(&p)
+		switch ev {
+		case Acquire:
+			r.grants++
+			r.bound = r.servers[r.next%len(r.servers)]
+			r.next++
+			p.Reset()
+			r.client.Bind(r.bound.s, &p)
+			r.deliver(&p)
+			r.serve()
+			continue
+		case Violation:
+			r.t.Fatalf("violation: %v", r.client.Fault())
+		case Terminate:
+			return
+		}
+		if r.bound != nil {
+			r.serve()
+		}
+		if len(in) == 0 || n == 0 && r.bound == nil {
+			return
+		}
+	}
+}
+
+func (r *rig) deliver(p *Plan) {
+	for _, s := range p.ToClient {
+		r.out = append(r.out, s...)
+	}
+	for _, s := range p.ToServer {
+		r.bound.b.Feed(s)
+	}
+}
+
+// serve lets the bound server answer.
+func (r *rig) serve() {
+	r.t.Helper()
+	for r.bound != nil {
+		r.bound.b.Run()
+		out := r.bound.b.Output()
+		if len(out) == 0 {
+			return
+		}
+		for len(out) > 0 && r.bound != nil {
+			var p Plan
+			n, ev := r.bound.s.Input(out, &p)
+			out = out[n:]
+			r.deliver(&p)
+			switch ev {
+			case Release:
+				if s := r.client.Server(); s != nil {
+					r.client.Unbind()
+				}
+				if r.bound.s.Dirty() {
+					var p Plan
+					r.bound.s.Clean(&p)
+					r.deliver(&p)
+					continue
+				}
+				if !r.bound.b.Idle() {
+					r.t.Fatalf("released while the backend is in state %c", r.bound.b.TxState())
+				}
+				r.bound = nil
+			case Broken:
+				r.t.Fatal("broken")
+			}
+		}
+	}
+}
+
+// direct is what a server would have said to the same bytes.
+func direct(in []byte) []byte {
+	b := wiretest.NewBackend(wiretest.BackendOptions{})
+	b.Feed(in)
+	b.Run()
+	return b.Output()
+}
+
+func q(text string) []byte { return wire.AppendQuery(nil, text) }
+
+func sync(parts ...[]byte) []byte {
+	return wire.AppendEmpty(bytes.Join(parts, nil), wire.MsgSync)
+}
+
+func parse(name, text string) []byte { return wiretest.AppendParse(nil, name, text) }
+
+func bindTo(name string) []byte {
+	return wiretest.AppendBind(nil, wiretest.Bind{Statement: name})
+}
+
+func execute() []byte { return wire.AppendExecute(nil) }
+
+func TestAnswersEqualADirectConnection(t *testing.T) {
+	cases := map[string][][]byte{
+		"simple":             {q("select 1"), q("rows 3 10"), q("fail 22012"), q("")},
+		"transaction":        {q("begin"), q("select 1"), q("insert 1"), q("commit")},
+		"begin commit":       {q("begin"), q("commit")},
+		"commit outside":     {q("commit"), q("rollback")},
+		"failed transaction": {q("begin"), q("fail 22012"), q("select 1"), q("rollback"), q("select 1")},
+		"multi":              {q("select 1; select 2; fail 22012; select 3"), q("begin; select 1"), q("commit; select 1")},
+		"extended":           {sync(parse("", "select 7"), bindTo(""), wire.AppendDescribe(nil, 'P', ""), execute())},
+		"begin extended": {
+			sync(parse("", "begin"), bindTo(""), execute()),
+			sync(parse("", "select 1"), bindTo(""), execute()),
+			sync(parse("", "commit"), bindTo(""), execute()),
+		},
+		"named over transactions": {
+			sync(parse("a", "select 1")), sync(bindTo("a"), execute()), sync(bindTo("a"), execute()),
+			sync(parse("b", "select 2"), wire.AppendDescribe(nil, 'S', "b")), sync(bindTo("b"), execute(), bindTo("a"), execute()),
+			sync(wire.AppendClose(nil, 'S', "a")), sync(bindTo("a"), execute()),
+		},
+		"many names": {
+			sync(parse("a", "select 1"), parse("b", "select 2"), parse("c", "select 3"), parse("d", "select 4"), parse("e", "select 5")),
+			sync(bindTo("a"), execute()), sync(bindTo("b"), execute(), bindTo("e"), execute()), sync(bindTo("c"), execute(), bindTo("a"), execute()),
+			q("deallocate b"), sync(bindTo("b"), execute()), q("deallocate all"), sync(bindTo("a"), execute()),
+		},
+		"duplicate name": {sync(parse("a", "select 1")), sync(parse("a", "select 2")), sync(bindTo("a"), execute())},
+		"failed parse":   {sync(parse("a", "nonsense")), sync(bindTo("a"), execute()), sync(parse("a", "select 1")), sync(bindTo("a"), execute())},
+		"unnamed over transactions": {
+			sync(parse("", "select 5")), sync(bindTo(""), execute()), sync(bindTo(""), execute()), q("select 1"), sync(bindTo(""), execute()),
+		},
+		"skip until sync": {sync(parse("", "fail 22012"), bindTo(""), execute(), q("select 1"), parse("x", "select 1")), sync(bindTo("x"), execute())},
+		"several syncs":   {bytes.Join([][]byte{sync(parse("", "select 1"), bindTo(""), execute()), sync(bindTo("nope")), sync(bindTo(""), execute())}, nil)},
+		"pipelined queries": {bytes.Join([][]byte{
+			q("begin"), q("insert 1"), q("commit"), q("select 1"), q("begin"), q("fail 22012"), q("commit"), q("select 2"),
+		}, nil)},
+		"copy in":      {q("copy t from stdin"), wire.AppendMessage(nil, 'd', []byte("1\n")), wire.AppendEmpty(nil, 'c'), q("select 1")},
+		"copy in fail": {q("copy t from stdin"), wire.AppendCopyFail(nil, "no"), q("select 1")},
+		"copy out":     {q("copy t to stdout 5 20")},
+		"copy in libpq": {
+			sync(parse("", "copy t from stdin"), bindTo(""), execute()), wire.AppendMessage(nil, 'd', []byte("1\n")),
+			sync(wire.AppendEmpty(nil, 'c')), q("select 1"),
+		},
+		"copy in libpq fails": {
+			sync(parse("", "copyfail 1 from stdin"), bindTo(""), execute()), wire.AppendMessage(nil, 'd', []byte("1\n")),
+			wire.AppendMessage(nil, 'd', []byte("2\n")), sync(wire.AppendEmpty(nil, 'c')), q("select 1"),
+		},
+		"copy in libpq fails before it reads": {
+			sync(parse("", "copybs from stdin"), bindTo(""), execute()), wire.AppendMessage(nil, 'd', []byte("1\n")),
+			sync(wire.AppendEmpty(nil, 'c')), q("select 1"),
+		},
+		"set":         {q("set datestyle = 'German'"), q("show datestyle"), q("begin"), q("set local datestyle = 'ISO'"), q("commit"), q("show datestyle")},
+		"discard all": {sync(parse("a", "select 1")), q("discard all"), sync(bindTo("a"), execute())},
+		"flush": {append(bytes.Join([][]byte{parse("", "select 1"), bindTo(""), execute()}, nil), wire.AppendEmpty(nil, wire.MsgFlush)...),
+			sync()},
+		"function call": {wiretest.AppendFunctionCall(nil, 177, []byte{0, 0, 0, 1}, []byte{0, 0, 0, 2}), q("select 1")},
+		"row limit": {sync(parse("", "rows 5 3"), bindTo(""), wiretest.AppendExecute(nil, "", 2), wiretest.AppendExecute(nil, "", 9))},
+	}
+	for name, parts := range cases {
+		for _, servers := range []int{1, 2, 3} {
+			t.Run(name, func(t *testing.T) {
+				r := newRig(t, servers)
+				for _, part := range parts {
+					r.send(part)
+				}
+				want := direct(bytes.Join(parts, nil))
+				if !bytes.Equal(r.out, want) {
+					t.Errorf("with %d servers:\ngot\n%s\nwant\n%s", servers, dump(r.out), dump(want))
+				}
+			})
+		}
+	}
+}
+
+// dump makes a transcript readable.
+func dump(b []byte) string {
+	var out bytes.Buffer
+	msgs, rest := wiretest.Messages(b)
+	for _, m := range msgs {
+		out.WriteString(string(m.Type) + " " + string(bytes.ReplaceAll(m.Body, []byte{0}, []byte{'.'})) + "\n")
+	}
+	if len(rest) > 0 {
+		out.WriteString("rest: " + string(rest))
+	}
+	return out.String()
+}

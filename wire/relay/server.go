@@ -1,0 +1,192 @@
+package relay
+
+import (
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/sqltext"
+)
+
+// Shared is what all sessions of a process have in common. It belongs to one
+// loop.
+type Shared struct {
+	Statements  *Statements
+	MaxPrepared int // prepared statements kept on one server connection
+}
+
+// dirt is what a server must be cleaned of before another client may have it.
+type dirt uint8
+
+const (
+	dirtSettings dirt = 1 << iota // SET SESSION AUTHORIZATION DEFAULT; RESET ALL
+	dirtSession                   // DISCARD ALL: temp tables, LISTEN, advisory locks, cursors, SQL PREPARE
+)
+
+// dirtOf maps what a statement may leave behind to what cleans it.
+func dirtOf(k sqltext.Kind, name string, f sqltext.Flags) dirt {
+	var d dirt
+	if f&sqltext.Session != 0 && !((k == sqltext.Set || k == sqltext.Reset) && Reported(name)) {
+		d |= dirtSettings
+	}
+	if f&(sqltext.Temp|sqltext.Listen|sqltext.Prepare|sqltext.Cursor|sqltext.Advisory) != 0 {
+		d |= dirtSession
+	}
+	return d
+}
+
+// Reported tells whether every supported server announces changes of this
+// lower-cased parameter with ParameterStatus, so that it can follow its client.
+func Reported(name string) bool {
+	switch name {
+	case applicationName, "client_encoding", "datestyle", "intervalstyle", "timezone", "standard_conforming_strings":
+		return true
+	}
+	return false
+}
+
+// Server is the protocol state of one server connection. Owned by the loop that
+// owns the connection.
+type Server struct {
+	shared *Shared
+	client *Client // nil while idle, being cleaned or drained for a client that left
+	fifo   fifo
+
+	tx     byte // state of the last ReadyForQuery
+	batch  bool // extended messages were sent and no Sync yet
+	skip   bool // the server discards until a Sync that was not sent yet
+	copyIn bool // the head entry is a COPY FROM STDIN in progress
+	doubt  bool // Syncs may or may not have been read inside a COPY: a probe will tell
+	probed bool // the probe is under way
+	orphan bool // its client left: swallow what comes
+
+	writes  bool // something outstanding is not known to be a read
+	copyOut bool // the head entry is a COPY TO STDOUT in progress
+
+	rest        int  // bytes of the current message's body still to come
+	restForward bool // they are the client's
+	lastError   bool // the last message was an ErrorResponse: if the server ends now, the client knows why
+
+	beginFailed bool // the pending BEGIN failed: the client is told 'E'
+	foreign     bool // an unnamed statement of an earlier client may be there
+	unnamed     *Statement
+
+	dirt     dirt
+	applied  *Params // settings that differ from this connection's defaults
+	accepted map[Param]struct{}
+	status   []Param // ParameterStatus as last reported
+	defaults []Param // ParameterStatus at login
+	prepared lru
+	unclosed []*prepared // still there because their Close was skipped
+	before   *Params     // applied before the settings that are under way
+	failure  *wire.Error // why they failed
+}
+
+// maxAccepted bounds the values remembered as accepted on one server.
+const maxAccepted = 512
+
+// NewServer returns the state of a server connection right after its login;
+// status is its ParameterStatus messages.
+func NewServer(shared *Shared, status []Param) *Server {
+	return &Server{
+		shared: shared, tx: wire.Idle, applied: &Params{}, status: status, defaults: status,
+		accepted: make(map[Param]struct{}),
+		prepared: lru{byKey: make(map[prepKey]*prepared)},
+	}
+}
+
+// Status returns the server's ParameterStatus as last reported. The caller must
+// not change it.
+func (s *Server) Status() []Param { return s.status }
+
+// Tx returns the state of the last ReadyForQuery.
+func (s *Server) Tx() byte { return s.tx }
+
+// Outstanding returns the number of answers that the server still owes.
+func (s *Server) Outstanding() int { return s.fifo.total }
+
+// Dirty reports whether the server must be cleaned before it goes back.
+func (s *Server) Dirty() bool { return s.dirt != 0 }
+
+// LastWasError reports whether the last thing the server said was an error that
+// the client has been given: if the connection ends now, nothing must be added.
+func (s *Server) LastWasError() bool { return s.lastError }
+
+// MidMessage reports whether a message for the client is only partly passed on.
+func (s *Server) MidMessage() bool { return s.rest > 0 && s.restForward }
+
+// Bound reports whether a client holds the server.
+func (s *Server) Bound() bool { return s.client != nil }
+
+// Cancellable reports whether a CancelRequest sent now can only meet work of
+// the client's own: something runs and none of it is ours.
+func (s *Server) Cancellable() bool {
+	if s.fifo.empty() {
+		return false
+	}
+	for i := range s.fifo.rest() {
+		if s.fifo.rest()[i].inj != injNone {
+			return false
+		}
+	}
+	return true
+}
+
+// ReadsOnly reports whether all that is outstanding is known to read, so that
+// cancelling it loses nothing.
+func (s *Server) ReadsOnly() bool { return !s.writes || s.copyOut && s.fifo.total == 1 }
+
+// boundary reports whether nothing is outstanding and the server waits for a
+// new command.
+func (s *Server) boundary() bool {
+	return s.fifo.total == 0 && !s.batch && !s.skip && s.rest == 0
+}
+
+// setStatus records a ParameterStatus.
+func (s *Server) setStatus(name, value string) {
+	for i := range s.status {
+		if s.status[i].Name == name {
+			if s.status[i].Value != value {
+				list := make([]Param, len(s.status))
+				copy(list, s.status)
+				list[i].Value = value
+				s.status = list
+			}
+			return
+		}
+	}
+	s.status = append(s.status[:len(s.status):len(s.status)], Param{Name: name, Value: value})
+}
+
+// isDefault reports whether value is what the server reported at login.
+func (s *Server) isDefault(name, value string) bool {
+	for i := range s.defaults {
+		if s.defaults[i].Name == name {
+			return s.defaults[i].Value == value
+		}
+	}
+	return false
+}
+
+// accept remembers that the server has taken these settings.
+func (s *Server) accept(ps *Params) {
+	if len(s.accepted)+len(ps.kv) > maxAccepted {
+		clear(s.accepted)
+	}
+	for _, p := range ps.kv {
+		s.accepted[p] = struct{}{}
+	}
+}
+
+// Free drops the references that the server holds. The connection is closed.
+func (s *Server) Free() {
+	t := s.shared.Statements
+	for _, e := range s.fifo.rest() {
+		t.release(e.old)
+	}
+	s.client = nil
+	s.fifo = fifo{}
+	t.release(s.unnamed)
+	s.unnamed = nil
+	for p := s.prepared.oldest(); p != nil; p = s.prepared.oldest() {
+		s.prepared.remove(p)
+		t.release(p.key.st)
+	}
+}

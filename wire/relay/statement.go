@@ -1,0 +1,152 @@
+package relay
+
+import (
+	"bytes"
+
+	"github.com/pgweir/pgweir/wire/sqltext"
+)
+
+// Statement is a prepared statement's text and parameter types, shared by all
+// clients and servers that use it.
+type Statement struct {
+	tail  string // a Parse message's body behind the name
+	kind  sqltext.Kind
+	flags sqltext.Flags
+	refs  int32
+	owned bool // in the table
+}
+
+// Statements interns statements by text and types. Its memory is bounded: above
+// the bound nothing new is remembered. It belongs to one loop.
+type Statements struct {
+	byTail map[string]*Statement
+	bytes  int
+	limit  int
+}
+
+// statementOverhead is what an interned statement costs beside its text.
+const statementOverhead = 128
+
+// NewStatements returns a table that remembers at most limit bytes.
+func NewStatements(limit int) *Statements {
+	return &Statements{byTail: make(map[string]*Statement), limit: limit}
+}
+
+// Bytes returns the memory held, as counted against the limit.
+func (t *Statements) Bytes() int { return t.bytes }
+
+// Len returns the number of statements held.
+func (t *Statements) Len() int { return len(t.byTail) }
+
+// intern returns the statement with this tail, with a reference for the caller.
+// It returns nil when the table is full.
+func (t *Statements) intern(tail []byte) *Statement {
+	if st := t.byTail[string(tail)]; st != nil {
+		st.refs++
+		return st
+	}
+	cost := len(tail) + statementOverhead
+	if t.bytes+cost > t.limit {
+		return nil
+	}
+	st := &Statement{tail: string(tail), refs: 1, owned: true}
+	c := sqltext.Classify(textOf(tail))
+	st.kind, st.flags = c.Kind, c.Flags
+	t.byTail[st.tail] = st
+	t.bytes += cost
+	return st
+}
+
+// retain adds a reference; nil is allowed.
+func retain(st *Statement) *Statement {
+	if st != nil {
+		st.refs++
+	}
+	return st
+}
+
+// release drops a reference; nil is allowed.
+func (t *Statements) release(st *Statement) {
+	if st == nil {
+		return
+	}
+	if st.refs--; st.refs == 0 && st.owned {
+		delete(t.byTail, st.tail)
+		t.bytes -= len(st.tail) + statementOverhead
+	}
+}
+
+// textOf returns the statement text at the start of a Parse tail.
+func textOf(tail []byte) []byte {
+	if i := bytes.IndexByte(tail, 0); i >= 0 {
+		return tail[:i]
+	}
+	return tail
+}
+
+// names is a client's prepared statements. Most clients have few, so it is a
+// slice until it grows long.
+type names struct {
+	list  []named
+	index map[string]int // position in list, once it is long
+}
+
+type named struct {
+	name string
+	st   *Statement
+}
+
+// indexAfter is the length from which a map finds names faster than a scan.
+const indexAfter = 24
+
+func (n *names) find(name []byte) int {
+	if n.index != nil {
+		if i, ok := n.index[string(name)]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range n.list {
+		if n.list[i].name == string(name) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (n *names) get(name []byte) *Statement {
+	if i := n.find(name); i >= 0 {
+		return n.list[i].st
+	}
+	return nil
+}
+
+// put defines name, which must not be defined, and returns the name as a string
+// that may be kept.
+func (n *names) put(name string, st *Statement) {
+	n.list = append(n.list, named{name, st})
+	switch {
+	case n.index != nil:
+		n.index[name] = len(n.list) - 1
+	case len(n.list) > indexAfter:
+		n.index = make(map[string]int, 2*indexAfter)
+		for i := range n.list {
+			n.index[n.list[i].name] = i
+		}
+	}
+}
+
+// take removes the name at i and returns what it stood for.
+func (n *names) take(i int) (string, *Statement) {
+	e, last := n.list[i], len(n.list)-1
+	n.list[i] = n.list[last]
+	n.list[last] = named{}
+	n.list = n.list[:last]
+	if n.index != nil {
+		delete(n.index, e.name)
+		if i < last {
+			n.index[n.list[i].name] = i
+		}
+	}
+	return e.name, e.st
+}

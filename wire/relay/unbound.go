@@ -1,0 +1,176 @@
+package relay
+
+import (
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/sqltext"
+)
+
+// unbound handles the next message, or the next batch up to its Sync, of a
+// client without a server. It answers what needs none and asks for one when a
+// request is complete.
+func (c *Client) unbound(m message, p *Plan) (int, Event) {
+	switch m.typ() {
+	case wire.MsgTerminate:
+		return min(m.size, len(m.raw)), Terminate
+	case wire.MsgSync:
+		if !m.complete() {
+			return 0, None
+		}
+		c.skip = false
+		p.client(p.build(func(dst []byte) []byte { return wire.AppendReadyForQuery(dst, c.tx) }))
+		return c.take(m, p, true), None
+	case wire.MsgFlush, wire.MsgCopyData, wire.MsgCopyDone, wire.MsgCopyFail:
+		return c.take(m, p, true), None // nothing to flush; data of a COPY that has failed
+	}
+	if c.skip {
+		return c.take(m, p, true), None
+	}
+	switch m.typ() {
+	case wire.MsgQuery:
+		return c.unboundQuery(m, p)
+	case wire.MsgFunctionCall:
+		if c.tx == wire.InFailed {
+			return c.refuse(m, abortedTx, p), None
+		}
+		return c.acquire(m, Request{}, p)
+	}
+	return c.unboundBatch(m, p)
+}
+
+// acquire asks for a server, or refuses if that is what was decided.
+func (c *Client) acquire(m message, r Request, p *Plan) (int, Event) {
+	c.request = r
+	if c.refusal == nil {
+		return 0, Acquire
+	}
+	e := c.refusal
+	c.refusal = nil
+	if c.tx == wire.InTransaction {
+		c.tx = wire.InFailed
+		c.dropBegin()
+	}
+	return c.refuse(m, e, p), None
+}
+
+// Refused reports whether the next request that needs a server will be refused.
+func (c *Client) Refused() bool { return c.refusal != nil }
+
+// refuse answers a request with an error: a Query or FunctionCall at once and
+// in full, extended messages with the error now and ReadyForQuery at the Sync.
+func (c *Client) refuse(m message, e *wire.Error, p *Plan) int {
+	p.client(p.build(func(dst []byte) []byte {
+		dst = wire.AppendError(dst, e)
+		if m.typ() == wire.MsgQuery || m.typ() == wire.MsgFunctionCall {
+			dst = wire.AppendReadyForQuery(dst, c.tx)
+		} else {
+			c.skip = true
+		}
+		return dst
+	}))
+	return c.take(m, p, true)
+}
+
+func (c *Client) dropBegin() {
+	if c.begin != nil {
+		c.shared.Statements.release(c.begin)
+		c.begin = nil
+	}
+}
+
+// unboundQuery answers a simple Query that needs no server.
+func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
+	if !m.whole(holdUnbound) {
+		return 0, None
+	}
+	text := m.body()
+	if n := len(text); m.complete() && n > 0 && text[n-1] == 0 {
+		text = text[:n-1]
+	}
+	st := sqltext.Classify(text)
+	r := Request{st.Kind, st.Flags}
+	if c.tx == wire.InFailed && st.Kind != sqltext.Commit && st.Kind != sqltext.Rollback && st.Kind != sqltext.Empty {
+		c.setUnnamed(nil)
+		return c.refuse(m, abortedTx, p), None
+	}
+	if !m.complete() {
+		return c.acquire(m, Request{}, p)
+	}
+	var name string
+	switch st.Kind {
+	case sqltext.Empty, sqltext.Commit, sqltext.Rollback:
+	case sqltext.Begin:
+		if c.tx != wire.Idle || !c.setBegin(text, p) {
+			return c.acquire(m, r, p)
+		}
+	case sqltext.Discard, sqltext.DeallocateAll:
+		if c.tx != wire.Idle {
+			return c.acquire(m, r, p)
+		}
+	case sqltext.Deallocate:
+		name = st.Name(text)
+		if c.names.find([]byte(name)) < 0 {
+			return c.acquire(m, r, p)
+		}
+	default:
+		return c.acquire(m, r, p)
+	}
+	c.setUnnamed(nil)
+	p.client(p.build(func(dst []byte) []byte {
+		return wire.AppendReadyForQuery(c.run(dst, st.Kind, name), c.tx)
+	}))
+	return m.size, None
+}
+
+// setBegin remembers the text of a BEGIN that is answered here.
+func (c *Client) setBegin(text []byte, p *Plan) bool {
+	tail := p.build(func(dst []byte) []byte { return append(append(dst, text...), 0, 0, 0) })
+	c.begin = c.shared.Statements.intern(tail)
+	return c.begin != nil
+}
+
+// run does what a statement of the given kind does without a server and appends
+// its answer up to CommandComplete. BEGIN's text has been remembered already.
+func (c *Client) run(dst []byte, k sqltext.Kind, name string) []byte {
+	switch k {
+	case sqltext.Empty:
+		return wire.AppendEmpty(dst, wire.MsgEmptyQueryResponse)
+	case sqltext.Begin:
+		c.tx = wire.InTransaction
+		return wire.AppendCommandComplete(dst, "BEGIN")
+	case sqltext.Commit, sqltext.Rollback:
+		if c.tx == wire.Idle {
+			dst = wire.AppendNotice(dst, noTransaction)
+		}
+		tag := "ROLLBACK"
+		if k == sqltext.Commit && c.tx != wire.InFailed {
+			tag = "COMMIT"
+		}
+		c.tx = wire.Idle
+		c.dropBegin()
+		return wire.AppendCommandComplete(dst, tag)
+	case sqltext.Discard:
+		c.forgetNames()
+		c.want = c.initial
+		return wire.AppendCommandComplete(dst, "DISCARD ALL")
+	case sqltext.DeallocateAll:
+		c.forgetNames()
+		return wire.AppendCommandComplete(dst, "DEALLOCATE ALL")
+	default: // Deallocate
+		if i := c.names.find([]byte(name)); i >= 0 {
+			_, st := c.names.take(i)
+			c.shared.Statements.release(st)
+		}
+		return wire.AppendCommandComplete(dst, "DEALLOCATE")
+	}
+}
+
+var noTransaction = &wire.Error{
+	Severity: "WARNING", Code: "25P01", Message: "there is no transaction in progress",
+}
+
+func (c *Client) forgetNames() {
+	for i := range c.names.list {
+		c.shared.Statements.release(c.names.list[i].st)
+	}
+	c.names = names{}
+}
