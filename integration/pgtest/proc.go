@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,7 +93,7 @@ func withDefaults(config string) (text string, port int, err error) {
 	return b.String() + config, port, err
 }
 
-// start runs the binary and waits until its port answers.
+// start runs the binary and waits until it listens.
 func (p *Proc) start(binary string) error {
 	log, err := os.Create(p.LogFile)
 	if err != nil {
@@ -118,13 +117,13 @@ func (p *Proc) start(binary string) error {
 	return nil
 }
 
-// awaitReady waits until someone accepts on the port while the process lives.
+// awaitReady waits until the process listens on its port.
 func (p *Proc) awaitReady(ctx context.Context) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
-		if conn, err := net.Dial("tcp", p.Addr()); err == nil {
-			return conn.Close()
+		if ok, err := listening(p.child.pid(), p.Port); ok || err != nil {
+			return err
 		}
 		select {
 		case <-p.child.done:
