@@ -22,3 +22,28 @@ func BenchmarkClassify(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkFingerprint(b *testing.B) {
+	text := []byte(pgbenchSelect)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		Fingerprint(text)
+	}
+}
+
+func BenchmarkTrailing(b *testing.B) {
+	for _, bm := range []struct{ name, text string }{
+		{"none", pgbenchSelect},
+		{"tagged", pgbenchSelect + " /*application='web',route='orders'*/"},
+	} {
+		text := []byte(bm.text)
+		b.Run(bm.name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				Trailing(text)
+			}
+		})
+	}
+}

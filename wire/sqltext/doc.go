@@ -10,8 +10,8 @@
 //     other sessions is set rather than missed. What functions and procedures do
 //     inside the server is invisible here; only DO blocks are looked into,
 //     word by word.
-//   - The quoting rules are Postgres's: nested comments, dollar quotes, E” and
-//     U&” strings, continuation lines. Where standard_conforming_strings = off or
+//   - The quoting rules are Postgres's: nested comments, dollar quotes, the E and
+//     U& forms, continuation lines. Where standard_conforming_strings = off or
 //     a client encoding whose characters may end in a backslash (SJIS, BIG5, GBK,
 //     GB18030) would read the text differently, every reading is tried and the
 //     answers are merged.

@@ -12,7 +12,9 @@ const (
 	kwAbort
 	kwAll
 	kwAnd
+	kwArray
 	kwAuthorization
+	kwBetween
 	kwChain
 	kwCharacteristics
 	kwCommit
@@ -30,15 +32,19 @@ const (
 	kwFor
 	kwFunction
 	kwGlobal
+	kwIn
 	kwInterval
+	kwIs
 	kwIsolation
 	kwLevel
 	kwListen
 	kwLocal
 	kwNames
 	kwNot
+	kwNull
 	kwOn
 	kwOnly
+	kwOperand // reserved words that are values, such as current_date
 	kwOr
 	kwPrepare
 	kwProcedure
@@ -170,7 +176,7 @@ var spelling = [...]struct {
 	{"update", kwUpdate},
 
 	{"any", kwReserved},
-	{"array", kwReserved},
+	{"array", kwArray},
 	{"as", kwReserved},
 	{"asc", kwReserved},
 	{"asymmetric", kwReserved},
@@ -181,12 +187,12 @@ var spelling = [...]struct {
 	{"collate", kwReserved},
 	{"column", kwReserved},
 	{"constraint", kwReserved},
-	{"current_catalog", kwReserved},
-	{"current_date", kwReserved},
-	{"current_role", kwReserved},
-	{"current_time", kwReserved},
-	{"current_timestamp", kwReserved},
-	{"current_user", kwReserved},
+	{"current_catalog", kwOperand},
+	{"current_date", kwOperand},
+	{"current_role", kwOperand},
+	{"current_time", kwOperand},
+	{"current_timestamp", kwOperand},
+	{"current_user", kwOperand},
 	{"desc", kwReserved},
 	{"distinct", kwReserved},
 	{"else", kwReserved},
@@ -197,35 +203,36 @@ var spelling = [...]struct {
 	{"grant", kwReserved},
 	{"group", kwReserved},
 	{"having", kwReserved},
-	{"in", kwReserved},
+	{"in", kwIn},
 	{"initially", kwReserved},
 	{"intersect", kwReserved},
 	{"lateral", kwReserved},
 	{"leading", kwReserved},
 	{"limit", kwReserved},
-	{"localtime", kwReserved},
-	{"localtimestamp", kwReserved},
-	{"null", kwReserved},
+	{"localtime", kwOperand},
+	{"localtimestamp", kwOperand},
+	{"null", kwNull},
 	{"offset", kwReserved},
 	{"order", kwReserved},
 	{"placing", kwReserved},
 	{"primary", kwReserved},
 	{"references", kwReserved},
 	{"returning", kwReserved},
-	{"session_user", kwReserved},
+	{"session_user", kwOperand},
 	{"some", kwReserved},
 	{"symmetric", kwReserved},
 	{"then", kwReserved},
 	{"trailing", kwReserved},
 	{"union", kwReserved},
 	{"unique", kwReserved},
-	{"user", kwReserved},
+	{"user", kwOperand},
 	{"using", kwReserved},
 	{"variadic", kwReserved},
 	{"when", kwReserved},
 	{"where", kwReserved},
 	{"window", kwReserved},
 
+	{"between", kwBetween},
 	{"binary", kwTypeFunc},
 	{"collation", kwTypeFunc},
 	{"concurrently", kwTypeFunc},
@@ -235,7 +242,7 @@ var spelling = [...]struct {
 	{"full", kwTypeFunc},
 	{"ilike", kwTypeFunc},
 	{"inner", kwTypeFunc},
-	{"is", kwTypeFunc},
+	{"is", kwIs},
 	{"isnull", kwTypeFunc},
 	{"join", kwTypeFunc},
 	{"left", kwTypeFunc},
@@ -254,8 +261,8 @@ var spelling = [...]struct {
 // and on are reserved and yet allowed there.
 func (k keyword) reserved() bool {
 	switch k {
-	case kwReserved, kwAll, kwAnalyze, kwAnd, kwCreate, kwDefault, kwDeferrable, kwDo, kwEnd, kwFalse,
-		kwFor, kwInto, kwNot, kwOn, kwOnly, kwOr, kwSelect, kwTable, kwTo, kwTrue, kwWith:
+	case kwReserved, kwOperand, kwAll, kwAnalyze, kwAnd, kwArray, kwCreate, kwDefault, kwDeferrable, kwDo, kwEnd, kwFalse,
+		kwFor, kwIn, kwInto, kwNot, kwNull, kwOn, kwOnly, kwOr, kwSelect, kwTable, kwTo, kwTrue, kwWith:
 		return true
 	}
 	return false
@@ -263,7 +270,7 @@ func (k keyword) reserved() bool {
 
 // identifier reports whether the word may stand unquoted for a name.
 func (k keyword) identifier() bool {
-	return !k.reserved() && k != kwTypeFunc && k != kwAuthorization
+	return !k.reserved() && k != kwTypeFunc && k != kwAuthorization && k != kwIs
 }
 
 const (

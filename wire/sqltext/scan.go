@@ -164,8 +164,12 @@ func (s *scanner) one(i int, t token) token {
 	return t
 }
 
+// comment notes a comment at i. A hint counts like a token.
 func (s *scanner) comment(i int) {
-	if s.tail < 0 {
+	switch {
+	case i+2 < len(s.src) && s.src[i] == '/' && s.src[i+2] == '+':
+		s.tail = -1
+	case s.tail < 0:
 		s.tail = i
 	}
 }
@@ -188,26 +192,50 @@ func (s *scanner) word(i int) token {
 	return tokWord
 }
 
-// number takes digits, a fraction and an exponent. Letters that follow are left
-// to be a word of their own, as servers before 15 read "select 1into t".
+// number takes digits, a fraction and an exponent, or 0x, 0o, 0b and digits.
+// Letters that follow are left to be a word of their own, as servers before 15
+// read "select 1into t".
 func (s *scanner) number(i int) token {
-	src, j := s.src, i+1
-	for j < len(src) && (digit(src[j]) || src[j] == '.') {
-		j++
+	src := s.src
+	s.start = i
+	if src[i] == '0' && i+2 < len(src) && hexDigit(src[i+2]) {
+		switch src[i+1] | 0x20 {
+		case 'x', 'o', 'b':
+			j := i + 3
+			for j < len(src) && (hexDigit(src[j]) || src[j] == '_') {
+				j++
+			}
+			s.pos = j
+			return tokNumber
+		}
 	}
+	j := fraction(src, i+1)
 	if j < len(src) && src[j]|0x20 == 'e' {
 		k := j + 1
 		if k < len(src) && (src[k] == '+' || src[k] == '-') {
 			k++
 		}
 		if k < len(src) && digit(src[k]) {
-			for j = k; j < len(src) && digit(src[j]); j++ {
-			}
+			j = fraction(src, k+1)
 		}
 	}
-	s.start, s.pos = i, j
+	s.pos = j
 	return tokNumber
 }
+
+// fraction skips digits, dots and the underscores between digits.
+func fraction(src []byte, i int) int {
+	for i < len(src) {
+		c := src[i]
+		if !digit(c) && c != '.' && (c != '_' || i+1 == len(src) || !digit(src[i+1])) {
+			break
+		}
+		i++
+	}
+	return i
+}
+
+func hexDigit(c byte) bool { return digit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
 func digit(c byte) bool { return '0' <= c && c <= '9' }
 

@@ -1,0 +1,67 @@
+package sqltext
+
+import (
+	"bytes"
+	"testing"
+)
+
+func FuzzClassify(f *testing.F) {
+	for _, group := range shapes {
+		for _, text := range group {
+			f.Add([]byte(text))
+		}
+	}
+	for _, text := range []string{
+		"BEGIN ISOLATION LEVEL READ COMMITTED", "SET a.b TO 'c', d", `DEALLOCATE "x"`, "SELECT E'\x95\\'; SET a = 1; --'",
+		"SELECT '\\' /* ' */", "CREATE FUNCTION f() BEGIN ATOMIC END", "DO $$ temp $$", "SELECT set_config('a', b, true)",
+		"/* /* */", "$a$b$", "U&\"\\0061\"", "1e+_0x", "--\r;COMMIT",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		st := Classify(text)
+		if st != Classify(text) {
+			t.Fatal("two answers")
+		}
+		st.Name(text)
+		st.Value(text)
+		if st.Flags&PlainBegin != 0 && st.Kind != Begin || st.Flags&Multi != 0 && st.Kind != Other {
+			t.Fatalf("%v [%v]", st.Kind, st.Flags)
+		}
+		checkTail(t, text, st)
+		checkAppended(t, text, st)
+	})
+}
+
+// checkTail compares a text with itself without its trailing comments.
+func checkTail(t *testing.T, text []byte, st Statement) {
+	start := Trailing(text)
+	if start < 0 || start > len(text) {
+		t.Fatalf("tail at %d of %d", start, len(text))
+	}
+	if cut := Classify(text[:start]); start < len(text) && cut != st {
+		t.Fatalf("%v [%v], without the tail %v [%v]", st.Kind, st.Flags, cut.Kind, cut.Flags)
+	}
+	if start < len(text) && Fingerprint(text[:start]) != Fingerprint(text) {
+		t.Fatal("the tail is part of the fingerprint")
+	}
+}
+
+// checkAppended compares a complete text with itself and a comment.
+func checkAppended(t *testing.T, text []byte, st Statement) {
+	c := classifier{scanner: scanner{src: text}}
+	c.run()
+	if c.broken || c.ambiguous {
+		return
+	}
+	longer := append(bytes.Clone(text), "\n/* ; COMMIT */"...)
+	if got := Classify(longer); got != st {
+		t.Fatalf("%v [%v], with a comment %v [%v]", st.Kind, st.Flags, got.Kind, got.Flags)
+	}
+	if Fingerprint(longer) != Fingerprint(text) {
+		t.Fatal("a comment changes the fingerprint")
+	}
+	if got := Trailing(longer); got == len(longer) {
+		t.Fatal("the comment is not seen as the tail")
+	}
+}
