@@ -1,5 +1,12 @@
 package wire
 
+// Severities of errors and notices.
+const (
+	SeverityFatal   = "FATAL"   // the session ends
+	SeverityError   = "ERROR"   // the session goes on
+	SeverityWarning = "WARNING" // only in notices
+)
+
 // Error is what a client is told: the fields of an ErrorResponse or
 // NoticeResponse that pgweir writes itself.
 type Error struct {
