@@ -1,0 +1,135 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Facts is what Postgres says about the room it has.
+type Facts struct {
+	MaxConnections      int // max_connections
+	SuperuserReserved   int // superuser_reserved_connections
+	ReservedConnections int // reserved_connections; 0 before Postgres 16
+	OtherBackends       int // client backends that are not pgweir's own
+	RoleLimit           int // CONNECTION LIMIT of the role; negative: none
+}
+
+// room is what max_connections leaves to pgweir.
+func (f Facts) room() int {
+	return f.MaxConnections - f.SuperuserReserved - f.ReservedConnections - f.OtherBackends
+}
+
+// roomText is room as a sum.
+func (f Facts) roomText() string {
+	return fmt.Sprintf("%d - %d - %d - %d", f.MaxConnections, f.SuperuserReserved, f.ReservedConnections, f.OtherBackends)
+}
+
+// Budget is how the connections to one upstream are used. Reserve + Slots <= Connections.
+type Budget struct {
+	Connections int      // at least 1
+	Reserve     int      // at least 0
+	Slots       int      // at least 1
+	ConnectRate int      // logins begun per second, at least 1
+	Sum         string   // where Connections comes from: "0.7 x (100 - 3 - 0 - 4) = 65"
+	Notes       []string // what had to give way, and what will not work; usually empty
+}
+
+// Budget works out the budget of one upstream, an index into Upstreams.
+func (c *Config) Budget(upstream int, f Facts) Budget {
+	u := &c.Upstreams[upstream]
+	var b Budget
+	if u.Budget.IsAuto() {
+		b.auto(f)
+	} else {
+		b.fixed(int(u.Budget), f)
+	}
+	reserve, note := u.reserveOf(b.Connections)
+	if reserve >= b.Connections {
+		note = fmt.Sprintf("reserve %d leaves nothing of a budget of %d: it is %d now", reserve, b.Connections, b.Connections-1)
+		reserve = b.Connections - 1
+	}
+	b.note(note)
+	b.Reserve = reserve
+	b.Slots = b.Connections - reserve
+	if !u.Slots.IsAuto() && int(u.Slots) > b.Slots {
+		b.note(fmt.Sprintf("slots %d are more than budget - reserve = %d: it is %d now", u.Slots, b.Slots, b.Slots))
+	} else if !u.Slots.IsAuto() {
+		b.Slots = int(u.Slots)
+	}
+	b.ConnectRate = b.Connections
+	if !u.ConnectRate.IsAuto() {
+		b.ConnectRate = int(u.ConnectRate)
+	}
+	return b
+}
+
+// note adds a note that is not empty.
+func (b *Budget) note(text string) {
+	if text != "" {
+		b.Notes = append(b.Notes, text)
+	}
+}
+
+// auto takes 0.7 of the room, so that Postgres is still reachable for others.
+func (b *Budget) auto(f Facts) {
+	n := max(0, f.room()) * 7 / 10
+	b.Sum = "0.7 x (" + f.roomText() + ") = " + strconv.Itoa(n)
+	if f.RoleLimit >= 0 && n > f.RoleLimit {
+		n = f.RoleLimit
+		b.Sum += ", but no more than the role's CONNECTION LIMIT of " + strconv.Itoa(n)
+	}
+	if n < 1 {
+		n = 1
+		b.Sum += ", but at least 1"
+		b.note("Postgres has no connection to spare: clients will be refused")
+	}
+	b.Connections = n
+}
+
+// fixed takes what the file says, and tells if Postgres will not give it.
+func (b *Budget) fixed(n int, f Facts) {
+	b.Connections = n
+	b.Sum = strconv.Itoa(n) + ", as configured"
+	if room := f.room(); n > room {
+		b.note(fmt.Sprintf("the budget is %d, and Postgres has room for %s = %d", n, f.roomText(), room))
+	}
+	if f.RoleLimit >= 0 && n > f.RoleLimit {
+		b.note(fmt.Sprintf("the budget is %d, and the role's CONNECTION LIMIT is %d", n, f.RoleLimit))
+	}
+}
+
+// smallBudget is the largest budget under which the default reserve shrinks to nothing.
+const smallBudget = 4
+
+// reserveOf is the reserve of a budget, with a note if it is not what the table of
+// defaults says.
+func (u *Upstream) reserveOf(budget int) (reserve int, note string) {
+	if u.reserveGiven || u.Reserve == 0 || budget > smallBudget {
+		return u.Reserve, ""
+	}
+	return 0, fmt.Sprintf("reserve shrinks from %d to 0, because the budget is only %d", u.Reserve, budget)
+}
+
+// most is the largest queue that "auto" allows however fast it drains.
+const most = 1000
+
+// WaitingBound is how many clients may wait at once: MaxWaiting, or for Auto what drains
+// within MaxWait, at most 1000 and at least 4 x slots. perSecond is the rate at which
+// transactions end; 0 means that it is not known yet.
+func (w Workload) WaitingBound(slots int, perSecond float64) int {
+	if !w.MaxWaiting.IsAuto() {
+		return int(w.MaxWaiting)
+	}
+	drained := min(w.MaxWait.Std().Seconds()*max(0, perSecond), most)
+	return max(int(drained), 4*slots)
+}
+
+// Capacity is Little's law: the transactions per second that slots can do when each takes
+// this long. It is 0 for a duration of 0.
+func Capacity(slots int, each time.Duration) float64 {
+	if each <= 0 {
+		return 0
+	}
+	return float64(slots) / each.Seconds()
+}

@@ -1,0 +1,174 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// node is a value of the file.
+type node struct {
+	kind  unstable.Kind
+	text  string // of a string, decoded; of any other scalar as written
+	items []node // of an array
+	at    span
+	plain bool // the text stands in the file letter by letter, from at.from+1
+}
+
+// entry is one key with its value. Dotted keys, headers and inline tables all end up as
+// the same path.
+type entry struct {
+	path  []string
+	key   span // the last part of the path
+	value node
+}
+
+// section is a table as the file opens it: by a header, or in an inline table.
+type section struct {
+	path    []string
+	at      span
+	element bool // one of [[several]]
+	entries []entry
+}
+
+// document is a file as a list of sections, the first of which is the top.
+type document struct {
+	sections []section
+	broken   bool // parts could not be read, so what is missing may be there
+}
+
+// Bounds of the reading of a broken file: how many mistakes are shown, and how many lines
+// are left out in the hope for a readable rest.
+const (
+	maxSyntaxProblems = 20
+	maxLinesLeftOut   = 200
+)
+
+// read splits the text of a TOML file. A line that is not TOML is reported and left out,
+// so that the rest of the file is still looked at.
+func read(src *source) (document, []Problem) {
+	var problems []Problem
+	text := []byte(src.text)
+	last := -1 // line of the last mistake
+	for range maxLinesLeftOut {
+		var values map[string]any
+		err := toml.Unmarshal(text, &values)
+		if err == nil {
+			doc := parse(text)
+			doc.broken = len(problems) > 0
+			return doc, problems
+		}
+		place, message := syntaxError(text, err)
+		line := strings.Count(src.text[:place.from], "\n")
+		if last < 0 || line > last+1 { // else it is the tail of the same mistake
+			problems = append(problems, src.locate(Problem{Message: message, Fix: syntaxFix(message)}, place))
+		}
+		last = max(last, line)
+		if len(problems) >= maxSyntaxProblems || !leaveOut(text, startOfExpression(text, place.from)) {
+			break
+		}
+	}
+	return document{broken: true}, problems
+}
+
+// syntaxError tells the place and the message of a toml error.
+func syntaxError(text []byte, err error) (span, string) {
+	var e *toml.DecodeError
+	if !errors.As(err, &e) {
+		return span{0, min(1, len(text))}, "is not TOML: " + err.Error()
+	}
+	row, column := e.Position()
+	from := 0
+	for ; row > 1; row-- {
+		from += bytes.IndexByte(text[from:], '\n') + 1
+	}
+	from = max(0, min(from+column-1, len(text)-1))
+	return span{from, min(from+1, len(text))}, strings.TrimPrefix(e.Error(), "toml: ")
+}
+
+// syntaxFix adds what people usually meant.
+func syntaxFix(message string) string {
+	switch {
+	case strings.Contains(message, "start of value"):
+		return `Text is written in quotes, and so are durations, sizes and addresses: key = "5s".`
+	case strings.Contains(message, "already"), strings.Contains(message, "duplicate"):
+		return "Keep one of the two."
+	case strings.Contains(message, "expected '=' after key"):
+		return "A setting is written as key = value, the head of a section as [section]."
+	default:
+		return ""
+	}
+}
+
+// startOfExpression is the offset of the line where the expression begins that has the
+// mistake at the given offset: an array that is never closed is noticed far below.
+func startOfExpression(text []byte, mistake int) int {
+	var p unstable.Parser
+	p.Reset(text)
+	end := 0
+	for p.NextExpression() {
+		end = endOf(p.Expression())
+	}
+	start := lineStart(text, mistake)
+	if p.Error() == nil {
+		return start // each expression is right; two of them contradict each other
+	}
+	at := 0
+	if end > 0 {
+		at = lineEnd(text, end)
+	}
+	for ; at < start; at = lineEnd(text, at) {
+		line := bytes.TrimSpace(text[at:lineEnd(text, at)])
+		if len(line) > 0 && line[0] != '#' {
+			return at
+		}
+	}
+	return start
+}
+
+// endOf is the offset behind an expression.
+func endOf(n *unstable.Node) int {
+	if n.Kind == unstable.KeyValue {
+		return int(n.Raw.Offset + n.Raw.Length)
+	}
+	end := 0
+	for it := n.Key(); it.Next(); {
+		end = int(it.Node().Raw.Offset + it.Node().Raw.Length)
+	}
+	return end
+}
+
+// lineStart is the offset of the line that offset is in.
+func lineStart(text []byte, offset int) int {
+	return bytes.LastIndexByte(text[:offset], '\n') + 1
+}
+
+// lineEnd is the offset of the line after the one that offset is in.
+func lineEnd(text []byte, offset int) int {
+	if n := bytes.IndexByte(text[offset:], '\n'); n >= 0 {
+		return offset + n + 1
+	}
+	return len(text)
+}
+
+// leaveOut overwrites the line at start with spaces, and after the head of a section also
+// all lines up to the next head, because their keys would go to the wrong section. It
+// reports whether there was anything to overwrite.
+func leaveOut(text []byte, start int) bool {
+	end := lineEnd(text, start)
+	if bytes.HasPrefix(bytes.TrimSpace(text[start:end]), []byte("[")) {
+		for end < len(text) && !bytes.HasPrefix(bytes.TrimSpace(text[end:lineEnd(text, end)]), []byte("[")) {
+			end = lineEnd(text, end)
+		}
+	}
+	erased := false
+	for i := start; i < end; i++ {
+		if text[i] != '\n' && text[i] != ' ' {
+			text[i], erased = ' ', true
+		}
+	}
+	return erased
+}

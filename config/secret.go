@@ -1,0 +1,42 @@
+package config
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"io"
+)
+
+// Secret holds a password. Whatever formats, logs or marshals it gets four asterisks; only
+// [Secret.Reveal] gives the text. The zero Secret means that none was given.
+type Secret struct{ text string }
+
+// NewSecret wraps a password.
+func NewSecret(text string) Secret { return Secret{text} }
+
+// Reveal is the password itself.
+func (s Secret) Reveal() string { return s.text }
+
+// IsSet reports whether there is a password.
+func (s Secret) IsSet() bool { return s.text != "" }
+
+// Equal compares in a time that depends on the lengths only.
+func (s Secret) Equal(other Secret) bool {
+	return subtle.ConstantTimeCompare([]byte(s.text), []byte(other.text)) == 1
+}
+
+// String is "****", or empty where no password was given.
+func (s Secret) String() string {
+	if !s.IsSet() {
+		return ""
+	}
+	return hidden
+}
+
+// Format writes the same for every verb: a forgotten %d or %#v must not be a leak.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// MarshalText is String, for JSON and slog.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// hidden stands for a secret wherever text is shown.
+const hidden = "****"

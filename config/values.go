@@ -1,0 +1,145 @@
+package config
+
+import (
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Duration is a length of time, or [None]: no limit.
+type Duration time.Duration
+
+// None is the Duration that a file writes as "none".
+const None Duration = -1
+
+// IsNone reports whether d is [None].
+func (d Duration) IsNone() bool { return d < 0 }
+
+// Std is d for package time. [None] gives 0, so ask [Duration.IsNone] first where 0 would
+// mean "at once".
+func (d Duration) Std() time.Duration { return max(0, time.Duration(d)) }
+
+// String writes d as a file does: "none", "200ms", "1h30m".
+func (d Duration) String() string {
+	if d.IsNone() {
+		return "none"
+	}
+	if d == 0 {
+		return "0s"
+	}
+	var b strings.Builder
+	rest := time.Duration(d)
+	for _, u := range durationUnits() {
+		if n := rest / u.size; n > 0 {
+			b.WriteString(strconv.FormatInt(int64(n), 10) + u.name)
+			rest -= n * u.size
+		}
+	}
+	return b.String()
+}
+
+// Count is a number, or [Auto]: pgweir works it out.
+type Count int
+
+// Auto is the Count that a file writes as "auto".
+const Auto Count = -1
+
+// IsAuto reports whether c is [Auto].
+func (c Count) IsAuto() bool { return c < 0 }
+
+// String writes c as a file does.
+func (c Count) String() string {
+	if c.IsAuto() {
+		return "auto"
+	}
+	return strconv.Itoa(int(c))
+}
+
+// Size is a number of bytes.
+type Size int64
+
+// String writes s as a file does, in the largest unit that divides it: "1MiB", "1500B".
+func (s Size) String() string {
+	for _, u := range sizeUnits() {
+		if s >= u.size && s%u.size == 0 {
+			return strconv.FormatInt(int64(s/u.size), 10) + u.name
+		}
+	}
+	return strconv.FormatInt(int64(s), 10) + "B"
+}
+
+// Share is a part of a whole in hundredths of a percent: 10000 is all of it.
+type Share int
+
+// Of is the share of n, rounded down.
+func (s Share) Of(n int) int { return int(int64(n) * int64(s) / 10000) }
+
+// String writes s as a file does: "30%", "12.5%".
+func (s Share) String() string {
+	return strconv.FormatFloat(float64(s)/100, 'f', -1, 64) + "%"
+}
+
+// AuthType is how a client proves who it is.
+type AuthType string
+
+// The ways in which this version authenticates clients, in PgBouncer's words.
+const (
+	Trust    AuthType = "trust"         // it does not have to; the role must be in the auth_file if there is one
+	MD5      AuthType = "md5"           // Postgres's MD5 challenge, or SCRAM where the auth_file holds a verifier
+	Scram    AuthType = "scram-sha-256" // SCRAM-SHA-256
+	Password AuthType = "password"      // the password in clear
+)
+
+// SSLMode is libpq's sslmode.
+type SSLMode string
+
+// The modes of this version. It speaks no TLS, so Prefer ends up in clear, as it does with
+// a Postgres that has no certificate.
+const (
+	Disable SSLMode = "disable"
+	Prefer  SSLMode = "prefer"
+)
+
+// OnDisconnect is what becomes of a statement whose client has gone away without Terminate.
+type OnDisconnect string
+
+// Both answers to a vanished client.
+const (
+	Cancel OnDisconnect = "cancel" // cancel what is known to be a read; writes and commits finish
+	Finish OnDisconnect = "finish" // let it run
+)
+
+// LogFormat is the shape of a log line.
+type LogFormat string
+
+// The formats of package slog's handlers.
+const (
+	Text LogFormat = "text"
+	JSON LogFormat = "json"
+)
+
+// LogLevel is the least level that is logged.
+type LogLevel string
+
+// The levels, from much to little.
+const (
+	Debug LogLevel = "debug"
+	Info  LogLevel = "info"
+	Warn  LogLevel = "warn"
+	Error LogLevel = "error"
+)
+
+// Slog is the level of package slog.
+func (l LogLevel) Slog() slog.Level {
+	switch l {
+	case Debug:
+		return slog.LevelDebug
+	case Warn:
+		return slog.LevelWarn
+	case Error:
+		return slog.LevelError
+	default:
+		return slog.LevelInfo
+	}
+}
