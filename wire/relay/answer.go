@@ -107,7 +107,11 @@ func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
 			s.fifo.pop()
 		}
 	case wire.MsgCommandComplete:
+		begun := e.inj == injBegin
 		s.complete(e, raw[wire.HeaderLen:])
+		if begun {
+			return false, s.beginDone()
+		}
 	case wire.MsgEmptyQueryResponse, wire.MsgPortalSuspended:
 		if e.kind == kExecute {
 			s.fifo.pop()
@@ -170,8 +174,19 @@ func (s *Server) complete(e *entry, tag []byte) {
 		s.deallocated()
 	}
 	if e.kind == kExecute {
+		s.done(e)
 		s.fifo.pop()
 	}
+}
+
+// beginDone lets what waited for the BEGIN go on.
+func (s *Server) beginDone() Event {
+	s.begun = false
+	if c := s.client; c != nil && c.settle {
+		c.settle = false
+		return Settled
+	}
+	return None
 }
 
 // deallocated forgets all names but those that were defined behind the

@@ -111,6 +111,8 @@ func (b *batch) look(m message) {
 			b.tx = wire.InTransaction
 		case sqltext.Commit, sqltext.Rollback:
 			b.tx = wire.Idle
+		case sqltext.CommitChain, sqltext.RollbackChain:
+			b.local = b.local && b.tx != wire.Idle
 		}
 	default:
 		b.local = false
@@ -182,10 +184,10 @@ func noParameters(b []byte) bool {
 // server.
 func localKind(k sqltext.Kind) bool {
 	switch k {
-	case sqltext.Empty, sqltext.Begin, sqltext.Commit, sqltext.Rollback:
+	case sqltext.Empty, sqltext.Begin:
 		return true
 	}
-	return false
+	return endsTx(k)
 }
 
 // answerBatch runs a batch that look has found to need no server.
@@ -216,6 +218,7 @@ func (c *Client) answerBatch(raw []byte, p *Plan) int {
 			p.empty(wire.MsgNoData)
 		case wire.MsgExecute:
 			if portal.kind == sqltext.Begin {
+				c.dropBegin()
 				c.begin = retain(portal)
 			}
 			p.client(p.build(func(dst []byte) []byte { return c.run(dst, portal.kind, "") }))
@@ -328,4 +331,11 @@ func (c *Client) describeFailed(body []byte, p *Plan) bool {
 	return true
 }
 
-func endsTx(k sqltext.Kind) bool { return k == sqltext.Commit || k == sqltext.Rollback }
+// endsTx tells what a failed transaction accepts: its end.
+func endsTx(k sqltext.Kind) bool {
+	switch k {
+	case sqltext.Commit, sqltext.Rollback, sqltext.CommitChain, sqltext.RollbackChain:
+		return true
+	}
+	return false
+}

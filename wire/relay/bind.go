@@ -73,8 +73,9 @@ func (s *Server) paramsReady(p *Plan) Event {
 }
 
 // sendBegin sends the BEGIN that was answered here, ahead of the client's first
-// request and without a Sync: if it fails, the server skips what follows, so
-// nothing of the transaction can run outside it.
+// request and without a Sync: if it fails, the server skips that request, so
+// nothing of the transaction can run outside it. What the client has pipelined
+// behind waits until it is known.
 func (c *Client) sendBegin(p *Plan) {
 	s := c.server
 	st := c.begin
@@ -84,12 +85,11 @@ func (c *Client) sendBegin(p *Plan) {
 		dst = wire.AppendBindNone(dst, "")
 		return wire.AppendExecute(dst)
 	}))
-	for _, k := range [...]kind{kParse, kBind, kExecute} {
-		s.push(entry{kind: k, fate: swallow, inj: injBegin})
-	}
+	s.push(entry{kind: kParse, fate: swallow, inj: injBegin})
+	s.push(entry{kind: kBind, fate: swallow, inj: injBegin})
+	s.push(entry{kind: kExecute, fate: swallow, inj: injBegin, old: st})
 	s.setUnnamed(nil)
-	s.foreign = true
-	c.shared.Statements.release(st)
+	s.foreign, s.begun = true, true
 }
 
 // Unbind takes the server from the client after Release, or after Settled for a

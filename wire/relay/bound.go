@@ -9,7 +9,7 @@ import (
 // more of the message must arrive first.
 func (c *Client) bound(m message, p *Plan) (int, Event) {
 	s := c.server
-	if c.begin != nil && m.typ() != wire.MsgTerminate {
+	if c.begin != nil && !s.beginFailed && m.typ() != wire.MsgTerminate {
 		c.sendBegin(p)
 	}
 	switch m.typ() {
@@ -57,6 +57,9 @@ func (s *Server) push(e entry) {
 	case kCopyEnd:
 	case kSync, kQuery, kFunction:
 		s.batch = false
+		if s.begun && s.client != nil {
+			s.client.settle = true
+		}
 	default:
 		s.batch = true
 	}

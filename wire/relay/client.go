@@ -69,7 +69,7 @@ func (c *Client) Tx() byte { return c.tx }
 func (c *Client) Fault() *wire.Error { return c.fault }
 
 // Settling reports whether the client must not be read until Settled.
-func (c *Client) Settling() bool { return c.settle }
+func (c *Client) Settling() bool { return c.settle || c.stalled }
 
 // Full reports whether the server owes so many answers that the client must not
 // be read for now.

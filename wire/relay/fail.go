@@ -194,6 +194,13 @@ func (s *Server) resolve() Event {
 // it.
 func (s *Server) beginError(p *Plan) (show bool, ev Event) {
 	s.beginFailed = true
+	s.beginDone()
+	q := s.fifo.rest()
+	for i := range q {
+		if q[i].inj == injBegin && q[i].old != nil && s.client != nil {
+			s.client.begin, q[i].old = q[i].old, nil // for AND CHAIN
+		}
+	}
 	owed := s.skipToSync()
 	switch {
 	case owed == 0:

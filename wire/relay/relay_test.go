@@ -195,7 +195,7 @@ func TestAnswersEqualADirectConnection(t *testing.T) {
 		"flush": {append(bytes.Join([][]byte{parse("", "select 1"), bindTo(""), execute()}, nil), wire.AppendEmpty(nil, wire.MsgFlush)...),
 			sync()},
 		"function call": {wiretest.AppendFunctionCall(nil, 177, []byte{0, 0, 0, 1}, []byte{0, 0, 0, 2}), q("select 1")},
-		"row limit": {sync(parse("", "rows 5 3"), bindTo(""), wiretest.AppendExecute(nil, "", 2), wiretest.AppendExecute(nil, "", 9))},
+		"row limit":     {sync(parse("", "rows 5 3"), bindTo(""), wiretest.AppendExecute(nil, "", 2), wiretest.AppendExecute(nil, "", 9))},
 	}
 	for name, parts := range cases {
 		for _, servers := range []int{1, 2, 3} {

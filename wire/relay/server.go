@@ -64,6 +64,7 @@ type Server struct {
 	restForward bool // they are the client's
 	lastError   bool // the last message was an ErrorResponse: if the server ends now, the client knows why
 
+	begun       bool // the pending BEGIN was sent and is not answered: nothing may follow the first request
 	beginFailed bool // the pending BEGIN failed: the client is told 'E'
 	foreign     bool // an unnamed statement of an earlier client may be there
 	unnamed     *Statement

@@ -46,8 +46,7 @@ func (c *Client) acquire(m message, r Request, p *Plan) (int, Event) {
 	e := c.refusal
 	c.refusal = nil
 	if c.tx == wire.InTransaction {
-		c.tx = wire.InFailed
-		c.dropBegin()
+		c.tx = wire.InFailed // the BEGIN is kept for AND CHAIN
 	}
 	return c.refuse(m, e, p), None
 }
@@ -88,7 +87,7 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 	}
 	st := sqltext.Classify(text)
 	r := Request{st.Kind, st.Flags}
-	if c.tx == wire.InFailed && st.Kind != sqltext.Commit && st.Kind != sqltext.Rollback && st.Kind != sqltext.Empty {
+	if c.tx == wire.InFailed && !endsTx(st.Kind) && st.Kind != sqltext.Empty {
 		c.setUnnamed(nil)
 		return c.refuse(m, abortedTx, p), None
 	}
@@ -98,6 +97,10 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 	var name string
 	switch st.Kind {
 	case sqltext.Empty, sqltext.Commit, sqltext.Rollback:
+	case sqltext.CommitChain, sqltext.RollbackChain:
+		if c.tx == wire.Idle {
+			return c.acquire(m, r, p)
+		}
 	case sqltext.Begin:
 		if c.tx != wire.Idle || !c.setBegin(text, p) {
 			return c.acquire(m, r, p)
@@ -147,6 +150,13 @@ func (c *Client) run(dst []byte, k sqltext.Kind, name string) []byte {
 		}
 		c.tx = wire.Idle
 		c.dropBegin()
+		return wire.AppendCommandComplete(dst, tag)
+	case sqltext.CommitChain, sqltext.RollbackChain:
+		tag := "ROLLBACK"
+		if k == sqltext.CommitChain && c.tx != wire.InFailed {
+			tag = "COMMIT"
+		}
+		c.tx = wire.InTransaction // with what the BEGIN asked for
 		return wire.AppendCommandComplete(dst, tag)
 	case sqltext.Discard:
 		c.forgetNames()

@@ -82,14 +82,14 @@ func TestClassifyTransactionControl(t *testing.T) {
 		{text: "END", kind: Commit, flags: EndsTx},
 		{text: "end work;", kind: Commit, flags: EndsTx},
 		{text: "COMMIT TRANSACTION AND NO CHAIN", kind: Commit, flags: EndsTx},
-		{text: "COMMIT AND CHAIN", kind: Other, flags: EndsTx},
+		{text: "COMMIT AND CHAIN", kind: CommitChain, flags: EndsTx},
 		{text: "COMMIT AND NO", kind: Other, flags: EndsTx},
 		{text: "COMMIT WORK WORK", kind: Other, flags: EndsTx},
 		{text: "COMMIT PREPARED 'x'", kind: Other, flags: EndsTx},
 		{text: "ROLLBACK", kind: Rollback, flags: EndsTx},
 		{text: "ABORT TRANSACTION", kind: Rollback, flags: EndsTx},
 		{text: "ROLLBACK WORK AND NO CHAIN", kind: Rollback, flags: EndsTx},
-		{text: "ROLLBACK AND CHAIN", kind: Other, flags: EndsTx},
+		{text: "ROLLBACK AND CHAIN", kind: RollbackChain, flags: EndsTx},
 		{text: "ROLLBACK TO a", kind: Other},
 		{text: "ROLLBACK WORK TO SAVEPOINT a", kind: Other},
 		{text: "ROLLBACK PREPARED 'x'", kind: Other, flags: EndsTx},
@@ -138,12 +138,23 @@ func TestClassifySettings(t *testing.T) {
 		{text: "SET pgweir.deadline_ms = 200", kind: Set, flags: Session, name: "pgweir.deadline_ms"},
 		{text: `SET a . /* x */ "B".C to -1.5`, kind: Set, flags: Session, name: "a.b.c"},
 		{text: "SET x TO DEFAULT", kind: Set, flags: Session, name: "x"},
+		{text: "SET x = - /* y */ 1", kind: Set, flags: Session, name: "x"},
+		{text: "SET x = - y", kind: Other, flags: Session},
 		{text: "SET x = on", kind: Set, flags: Session, name: "x"},
 		{text: "SET x = E'a\\'b'", kind: Set, flags: Session, name: "x"},
 		{text: "SET TIME ZONE 'UTC'", kind: Set, flags: Session, name: "timezone"},
 		{text: "SET TIME ZONE LOCAL", kind: Set, flags: Session, name: "timezone"},
 		{text: "SET SESSION TIME ZONE -7", kind: Set, flags: Session, name: "timezone"},
 		{text: "SET TIME ZONE INTERVAL '-08:00' HOUR TO MINUTE", kind: Set, flags: Session, name: "timezone"},
+		{text: "SET TIME ZONE utc", kind: Set, flags: Session, name: "timezone"},
+		{text: "SET TIME ZONE work", kind: Other, flags: Session},
+		{text: "SET TIME ZONE INTERVAL '1' HOUR", kind: Set, flags: Session, name: "timezone"},
+		{text: "SET TIME ZONE INTERVAL '1' HOUR TO", kind: Other, flags: Session},
+		{text: "SET TIME ZONE INTERVAL 1", kind: Other, flags: Session},
+		{text: "SET NAMES utf8", kind: Other, flags: Session},
+		{text: "SET NAMES DEFAULT", kind: Set, flags: Session, name: "client_encoding"},
+		{text: "SET ROLE 1", kind: Other, flags: Session},
+		{text: "SET a.select = 1", kind: Other, flags: Session},
 		{text: "SET NAMES 'utf8'", kind: Set, flags: Session, name: "client_encoding"},
 		{text: "SET NAMES", kind: Set, flags: Session, name: "client_encoding"},
 		{text: "SET SCHEMA 'a'", kind: Set, flags: Session, name: "search_path"},
@@ -405,10 +416,13 @@ func TestValue(t *testing.T) {
 		{"SET a = ''", "", true},
 		{"SET a = DEFAULT", "", false},
 		{"SET a = b, c", "", false},
+		{"SET TIME ZONE INTERVAL '1' HOUR", "", false},
+		{"SET ROLE bob", "bob", true},
 		{`SET a = 'b\c'`, "", false},
 		{`SET a = E'b'`, "", false},
 		{"SET a = N'b'", "", false},
 		{"SET a = $$b$$", "", false},
+		{"SET a = - 1", "", false},
 		{"SET a = b c", "", false},
 		{"RESET a", "", false},
 		{"SELECT 1", "", false},
@@ -439,12 +453,12 @@ func TestEveryKeywordIsFound(t *testing.T) {
 }
 
 func TestLabels(t *testing.T) {
-	for k := Other; k <= SetLocal; k++ {
+	for k := Other; k <= RollbackChain; k++ {
 		if k.String() == "" || k.String() == "unknown" {
 			t.Errorf("kind %d has no label", k)
 		}
 	}
-	if got := (SetLocal + 1).String(); got != "unknown" {
+	if got := (RollbackChain + 1).String(); got != "unknown" {
 		t.Errorf("label of no kind = %q", got)
 	}
 	if got := (Multi | Locks).String(); got != "multi|locks" {

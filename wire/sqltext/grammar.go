@@ -149,10 +149,19 @@ func (c *classifier) finishTx(kind Kind) Kind {
 	if c.end() {
 		return kind
 	}
-	if c.accept(kwAnd) && c.accept(kwNo) && c.accept(kwChain) {
-		return kind
+	if !c.accept(kwAnd) {
+		return Other
 	}
-	return Other
+	again := !c.accept(kwNo)
+	switch {
+	case !c.accept(kwChain):
+		return Other
+	case !again:
+		return kind
+	case kind == Commit:
+		return CommitChain
+	}
+	return RollbackChain
 }
 
 // discard reads DISCARD ALL.
@@ -195,7 +204,7 @@ func (c *classifier) prepare() {
 	if c.tok == tokWord && c.kw == kwTransaction {
 		c.st.Flags |= EndsTx
 		c.step()
-		if c.tok >= tokString && c.tok <= tokDollar {
+		if c.isString() {
 			return
 		}
 	}

@@ -32,6 +32,7 @@ const (
 	kwFor
 	kwFunction
 	kwGlobal
+	kwHour
 	kwIn
 	kwInterval
 	kwIs
@@ -39,6 +40,7 @@ const (
 	kwLevel
 	kwListen
 	kwLocal
+	kwMinute
 	kwNames
 	kwNot
 	kwNull
@@ -203,6 +205,8 @@ var spelling = [...]struct {
 	{"grant", kwReserved},
 	{"group", kwReserved},
 	{"having", kwReserved},
+	{"hour", kwHour},
+	{"minute", kwMinute},
 	{"in", kwIn},
 	{"initially", kwReserved},
 	{"intersect", kwReserved},

@@ -22,12 +22,15 @@ const (
 	Probe                     // SELECT integer, the health check of drivers
 	Read                      // a statement known to read; functions are presumed to read
 	SetLocal                  // SET LOCAL name = value, in the forms of Set
+	CommitChain               // COMMIT or END, with AND CHAIN: the next transaction has begun
+	RollbackChain             // ROLLBACK or ABORT, with AND CHAIN
 )
 
 var kindNames = [...]string{
 	Other: "other", Empty: "empty", Begin: "begin", Commit: "commit", Rollback: "rollback",
 	Discard: "discard", DeallocateAll: "deallocate_all", Deallocate: "deallocate", Set: "set",
 	Reset: "reset", Show: "show", Probe: "probe", Read: "read", SetLocal: "set_local",
+	CommitChain: "commit_chain", RollbackChain: "rollback_chain",
 }
 
 // String returns a lower-case label of the kind, "unknown" outside the list.

@@ -68,7 +68,7 @@ func (c *classifier) assign(kind Kind) Kind {
 func (c *classifier) dotted() bool {
 	for c.tok == tokDot {
 		c.step()
-		if c.tok != tokWord && c.tok != tokQuoted {
+		if !c.isName() {
 			return false
 		}
 		c.st.nameEnd = uint32(c.pos)
@@ -77,45 +77,44 @@ func (c *classifier) dotted() bool {
 	return true
 }
 
-// phrase reads the parameters that have words of their own.
+// phrase reads the parameters that have words of their own, from behind the
+// first of them.
 func (c *classifier) phrase(kind Kind, word keyword) Kind {
+	ok := false
 	switch {
 	case word == kwTime && c.accept(kwZone):
 		c.st.alias = aliasTimeZone
-		if c.accept(kwLocal) {
-			return kind
-		}
-		if c.tok == tokWord && c.kw == kwInterval {
-			return c.opaque(kind)
-		}
+		ok = c.accept(kwLocal, kwDefault) || c.zone()
 	case word == kwNames:
 		c.st.alias = aliasNames
-		if c.end() {
-			return kind
-		}
+		ok = c.end() || c.accept(kwDefault) || c.isString() && c.value()
 	case word == kwSchema:
 		c.st.alias = aliasSchema
-		if c.tok < tokString || c.tok > tokDollar {
-			return Other
-		}
+		ok = c.isString() && c.value()
 	case word == kwRole:
 		c.st.alias = aliasRole
-	default:
-		return Other
+		ok = c.kw != kwOn && (c.tok == tokWord || c.tok == tokQuoted || c.isString()) && c.value()
 	}
-	if !c.accept(kwDefault) && !c.value() {
-		return Other
+	if ok {
+		return kind
 	}
-	return kind
+	return Other
 }
 
-// opaque steps over a value that only the server can read.
-func (c *classifier) opaque(kind Kind) Kind {
-	for !c.end() {
-		c.step()
+// zone reads a time zone: a string, an identifier that is no keyword, a number
+// or an interval.
+func (c *classifier) zone() bool {
+	if c.accept(kwInterval) {
+		if !c.isString() || !c.value() {
+			return false
+		}
+		c.st.valueStart, c.st.valueEnd = 0, 0
+		return !c.accept(kwHour) || !c.accept(kwTo) || c.accept(kwMinute)
 	}
-	return kind
+	return (c.tok != tokWord || c.kw == kwNone) && c.value()
 }
+
+func (c *classifier) isString() bool { return c.tok >= tokString && c.tok <= tokDollar }
 
 // values reads DEFAULT or a list of values.
 func (c *classifier) values(kind Kind) Kind {
@@ -138,14 +137,14 @@ func (c *classifier) values(kind Kind) Kind {
 // value reads one value and remembers where it stands if it can be quoted as
 // it is.
 func (c *classifier) value() bool {
-	start := c.start
+	start, plain := c.start, true
 	if c.tok == tokSymbol && (c.src[start] == '-' || c.src[start] == '+') {
 		c.step()
-		if c.tok != tokNumber || c.start != start+1 {
+		if c.tok != tokNumber {
 			return false
 		}
+		plain = c.start == start+1
 	}
-	plain := true
 	switch c.tok {
 	case tokWord:
 		if c.kw.reserved() && c.kw != kwTrue && c.kw != kwFalse && c.kw != kwOn {

@@ -1,0 +1,182 @@
+package session
+
+import (
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/pool"
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/relay"
+)
+
+// Core runs all sessions over one upstream. Owned by the loop thread.
+type Core struct {
+	env    Env
+	shared *relay.Shared
+	gate   *admission.Gate
+	set    *pool.Set
+	opt    Options
+
+	keys  []*KeyInfo
+	byKey map[keyName]*KeyInfo
+
+	clients  int
+	draining bool
+	counts   Counts
+
+	plan       relay.Plan
+	verdicts   []admission.Verdict
+	delivering bool
+	actions    []pool.Action
+	timer      bool // something changed that Fire's next time depends on
+}
+
+// Counts are totals since the start.
+type Counts struct {
+	Transactions uint64 // servers handed back at a boundary
+	Refused      uint64 // requests refused
+	Cancels      uint64 // CancelRequests sent to servers
+	Abandoned    uint64 // clients that left while a server worked for them
+	Broken       uint64 // servers closed because they were in doubt
+	Cleaned      uint64 // servers cleaned before they went back
+	Discarded    uint64 // messages that reached a server connection without a client
+}
+
+// KeyInfo is one (database, role) on the upstream.
+type KeyInfo struct {
+	Key            admission.Key
+	Database, Role string
+	// Target is what Env.Dial needs to log in; opaque here.
+	Target any
+
+	welcomes map[uint64][]relay.Param // ParameterStatus by the meaning of the settings
+	failure  *wire.Error              // why the last login failed; nil after one that did not
+}
+
+type keyName struct{ database, role string }
+
+// maxWelcomes bounds the settings for which a role's welcome is remembered.
+const maxWelcomes = 256
+
+// New returns a Core without clients.
+func New(env Env, shared *relay.Shared, gate *admission.Gate, set *pool.Set, opt Options) *Core {
+	return &Core{env: env, shared: shared, gate: gate, set: set, opt: opt, byKey: make(map[keyName]*KeyInfo)}
+}
+
+// Key returns the dense key of a database and role, new if it is not known.
+func (co *Core) Key(database, role string) *KeyInfo {
+	n := keyName{database, role}
+	k := co.byKey[n]
+	if k == nil {
+		k = &KeyInfo{
+			Key: admission.Key(len(co.keys)), Database: database, Role: role,
+			welcomes: make(map[uint64][]relay.Param),
+		}
+		co.keys = append(co.keys, k)
+		co.byKey[n] = k
+	}
+	return k
+}
+
+// KeyInfo returns what is known of a server's key.
+func (co *Core) KeyInfo(k admission.Key) *KeyInfo { return co.keys[k] }
+
+// Gate returns the gate.
+func (co *Core) Gate() *admission.Gate { return co.gate }
+
+// Set returns the set of server connections.
+func (co *Core) Set() *pool.Set { return co.set }
+
+// Counts returns the totals.
+func (co *Core) Counts() Counts { return co.counts }
+
+// Clients returns the number of sessions.
+func (co *Core) Clients() int { return co.clients }
+
+// Shared returns what all sessions have in common.
+func (co *Core) Shared() *relay.Shared { return co.shared }
+
+// TimerChanged reports, once, whether Fire must be asked again for its next
+// time.
+func (co *Core) TimerChanged() bool {
+	t := co.timer
+	co.timer = false
+	return t
+}
+
+// Fire does what is due and returns when it must be called next.
+func (co *Core) Fire(now int64) (next int64) {
+	next = co.set.Fire(now)
+	n, out := co.gate.Fire(now, co.verdicts)
+	co.deliver(now, out)
+	co.act(now)
+	co.timer = false
+	return min(next, n)
+}
+
+// Drain lets nothing new in and ends idle sessions; those in a transaction end
+// with it.
+func (co *Core) Drain(now int64, idle func(yield func(*Client))) {
+	co.draining = true
+	co.deliver(now, co.gate.Drain(now, co.verdicts))
+	idle(func(cl *Client) {
+		if cl.idle() {
+			co.endDraining(cl, now)
+		}
+	})
+	co.act(now)
+}
+
+var draining = &wire.Error{
+	Severity: "FATAL", Code: "57P01", Message: "pgweir: shutting down",
+	Detail: "reason=draining", Hint: "retry=yes; reconnect",
+}
+
+func (co *Core) endDraining(cl *Client, now int64) { co.fatal(cl, draining, Draining, now) }
+
+// deliver tells waiters what was decided: out is co.verdicts with more appended.
+// A delivery may decide more, which the call that is under way takes along.
+func (co *Core) deliver(now int64, out []admission.Verdict) {
+	co.verdicts = out
+	if co.delivering {
+		return
+	}
+	co.delivering = true
+	for i := 0; i < len(co.verdicts); i++ {
+		v := co.verdicts[i]
+		cl := v.W.Owner.(*Client)
+		switch v.Outcome {
+		case admission.Granted:
+			cl.granted(co.set.Server(v.Grant).Payload.(*Server), v.Lane, now)
+		case admission.Refused:
+			cl.refused(v, now)
+		}
+	}
+	clear(co.verdicts)
+	co.verdicts = co.verdicts[:0]
+	co.delivering = false
+}
+
+// act does what the set of servers has decided.
+func (co *Core) act(now int64) {
+	co.actions = co.set.Actions(co.actions[:0])
+	for _, a := range co.actions {
+		co.timer = true
+		switch a.Kind {
+		case pool.Dial:
+			sv := &Server{core: co, pool: a.Server, info: co.keys[a.Server.Key]}
+			a.Server.Payload = sv
+			co.env.Dial(sv)
+		case pool.Close:
+			a.Server.Payload.(*Server).shut(now)
+		}
+	}
+	clear(co.actions)
+}
+
+// Check verifies that nothing is lost at a moment when nothing runs: permits
+// and connections add up, and no client waits or holds a server without cause.
+func (co *Core) Check() error {
+	if err := co.set.Check(); err != nil {
+		return err
+	}
+	return co.gate.Check()
+}

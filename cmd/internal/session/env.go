@@ -1,0 +1,68 @@
+package session
+
+// Conn is one socket as a session sees it. Its methods are called on the loop
+// thread and never call back before they return.
+type Conn interface {
+	// Send writes the spans in order and keeps what the kernel did not take. It
+	// returns the number of bytes kept.
+	Send(spans [][]byte) (unsent int)
+	// Unsent returns the number of bytes kept.
+	Unsent() int
+	// Pause stops reading until Resume.
+	Pause()
+	// Resume reads on, and gives the handler again what it has not used.
+	Resume()
+	// Close ends the connection at once.
+	Close()
+	// Finish ends it after the unsent bytes are written.
+	Finish()
+	// ShutdownWrite ends the writing side after the unsent bytes are written.
+	ShutdownWrite()
+}
+
+// Env is what the sessions need from outside. Its methods are called on the
+// loop thread and never call back before they return.
+type Env interface {
+	// Dial starts a login for the server; Core.Dialed reports how it went.
+	Dial(sv *Server)
+	// Cancel sends a CancelRequest for the server's backend and reports the end
+	// of that request's connection with Core.CancelDone.
+	Cancel(sv *Server)
+	// Ended tells that a client's session is over. Its Conn has been closed or
+	// is being finished.
+	Ended(cl *Client, reason Reason)
+}
+
+// Reason says why a session or a server connection ended. It is a metric label
+// and a log field.
+type Reason uint8
+
+// Reasons.
+const (
+	Goodbye         Reason = iota // the client sent Terminate
+	ClientEOF                     // the client closed without Terminate
+	ClientLost                    // reset, or nothing of what it was owed could be written
+	Protocol                      // the client broke the protocol
+	ServerLost                    // the server connection of its open request ended
+	ServerDesync                  // the server answered out of step
+	LoginRefused                  // no slot for the login
+	LoginFailed                   // the server refused the login's settings, or no server could be logged in to
+	Draining                      // pgweir shuts down
+	Lifetime                      // server connection: too old, idle too long, or in the way
+	ServerClosed                  // server connection: Postgres ended it
+	AbandonedServer               // server connection: its client left where nothing could be saved
+)
+
+var reasonNames = [...]string{
+	"goodbye", "client_eof", "client_lost", "protocol", "server_lost", "server_desync",
+	"login_refused", "login_failed", "draining", "lifetime", "server_closed", "abandoned",
+}
+
+// String returns the reason as metrics and logs name it.
+func (r Reason) String() string { return reasonNames[r] }
+
+// Options are the settings of a Core that may be changed while it runs.
+type Options struct {
+	CancelAbandoned bool   // on_disconnect: cancel reads whose client has left
+	DetailPool      string // the workload's name in a refusal's DETAIL
+}

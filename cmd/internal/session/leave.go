@@ -1,0 +1,171 @@
+package session
+
+import (
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/relay"
+)
+
+// idle reports whether nothing is under way for the client.
+func (cl *Client) idle() bool {
+	return cl.server == nil && !cl.wait.Waiting() && !cl.ended && cl.link.Tx() == wire.Idle
+}
+
+// Hangup tells that the peer has ended its writing side. It may only have said
+// all it had to say, and wait for the answer; or it may be gone. What is written
+// to a socket that nobody holds comes back as a reset, so something harmless is
+// said.
+func (cl *Client) Hangup(now int64) {
+	if cl.ended || cl.hungUp {
+		return
+	}
+	cl.hungUp = true
+	busy := cl.wait.Waiting()
+	if sv := cl.server; sv != nil && !cl.pending {
+		busy = sv.link.Outstanding() > 0 && !sv.link.MidMessage()
+	}
+	if !busy || cl.login || cl.conn.Unsent() > 0 {
+		return
+	}
+	name, _ := cl.link.Params().Get("application_name")
+	cl.conn.Send([][]byte{wire.AppendParameterStatus(nil, "application_name", name)})
+}
+
+// EOF tells that all the client had to say has been read.
+func (cl *Client) EOF(now int64) {
+	if cl.ended {
+		return
+	}
+	cl.eof = true
+	if cl.server != nil && !cl.pending && cl.server.link.Outstanding() > 0 && !cl.link.MidMessage() {
+		return // it may still wait for the answer
+	}
+	cl.leave(ClientEOF, now)
+	cl.core.act(now)
+}
+
+// Lost tells that the client's connection is dead.
+func (cl *Client) Lost(now int64) {
+	if cl.ended {
+		return
+	}
+	cl.leave(ClientLost, now)
+	cl.core.act(now)
+}
+
+// Kill ends the session from outside with an error, between or in transactions.
+func (cl *Client) Kill(e *wire.Error, reason Reason, now int64) {
+	if !cl.ended {
+		cl.core.fatal(cl, e, reason, now)
+		cl.core.act(now)
+	}
+}
+
+// CancelRequest cancels what the client is doing now: it leaves the queue, or
+// its running statement is cancelled; if it does nothing, so does this. done is
+// called once nothing of the cancel can meet a later statement.
+func (cl *Client) CancelRequest(now int64, done func()) {
+	co := cl.core
+	switch {
+	case cl.ended || cl.login:
+		done()
+	case cl.wait.Waiting():
+		co.gate.Withdraw(now, &cl.wait)
+		co.timer = true
+		cl.link.Refuse(userCancel)
+		cl.resume(stopWaiting)
+		done()
+	case cl.server == nil:
+		done()
+	case cl.pending:
+		sv := cl.server
+		cl.server, cl.pending, sv.client = nil, false, nil
+		cl.link.Refuse(userCancel)
+		sv.done(now)
+		done()
+	case cl.server.link.Cancellable():
+		cl.server.onCancel = append(cl.server.onCancel, done)
+		cl.server.cancel(now)
+	case cl.server.link.Outstanding() > 0:
+		cl.cancel = true // something of ours is in front
+		cl.server.onCancel = append(cl.server.onCancel, done)
+	default:
+		done()
+	}
+	co.act(now)
+}
+
+var userCancel = &wire.Error{
+	Severity: "ERROR", Code: "57014", Message: "canceling statement due to user request",
+	Detail: "reason=cancelled stage=waiting",
+}
+
+// leave ends the session on the client's account and brings its server, if it
+// has one, back to a boundary.
+func (cl *Client) leave(reason Reason, now int64) {
+	cl.core.end(cl, reason, false, now)
+}
+
+// fatal ends the session with a last word to the client.
+func (co *Core) fatal(cl *Client, e *wire.Error, reason Reason, now int64) {
+	if cl.ended {
+		return
+	}
+	if cl.server == nil || cl.pending || !cl.server.link.MidMessage() {
+		cl.conn.Send([][]byte{wire.AppendError(nil, e)})
+	}
+	co.end(cl, reason, true, now)
+}
+
+// end ends the session. With finish, what it is owed is still written.
+func (co *Core) end(cl *Client, reason Reason, finish bool, now int64) {
+	if cl.ended {
+		return
+	}
+	cl.ended = true
+	co.clients--
+	if cl.wait.Waiting() {
+		co.gate.Withdraw(now, &cl.wait)
+		co.timer = true
+	}
+	sv := cl.server
+	cl.server = nil
+	if finish || reason == Goodbye || reason == ClientEOF {
+		cl.conn.Finish()
+	} else {
+		cl.conn.Close()
+	}
+	if sv != nil {
+		cl.abandon(sv, reason, now)
+	}
+	cl.link.Free()
+	co.env.Ended(cl, reason)
+}
+
+// abandon brings the server of a client that left back to a boundary. The slot
+// stays taken until it is there.
+func (cl *Client) abandon(sv *Server, reason Reason, now int64) {
+	co := cl.core
+	sv.client = nil
+	if cl.pending {
+		cl.pending = false
+		sv.done(now)
+		return
+	}
+	if sv.link.Outstanding() > 0 {
+		co.counts.Abandoned++
+	}
+	p := relay.Plan{}
+	ev := cl.link.Gone(&p)
+	sv.send(p.ToServer)
+	sv.resume()
+	switch ev {
+	case relay.Release:
+		sv.done(now)
+	case relay.Broken:
+		sv.broken(AbandonedServer, now)
+	default:
+		if reason != Goodbye && co.opt.CancelAbandoned && sv.link.Outstanding() > 0 && sv.link.ReadsOnly() {
+			sv.cancel(now)
+		}
+	}
+}

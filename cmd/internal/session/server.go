@@ -1,0 +1,347 @@
+package session
+
+import (
+	"github.com/pgweir/pgweir/pool"
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/relay"
+)
+
+// Server is one server connection. Owned by the loop thread.
+type Server struct {
+	core *Core
+	pool *pool.Server
+	info *KeyInfo
+	conn Conn // nil until the login is done
+	link *relay.Server
+
+	client  *Client // granted to or bound by
+	since   int64   // when the ticket was granted
+	ticket  bool    // a slot is taken: by a client, or still for one that left
+	lane    bool    // the ticket is one of the probe lane's
+	paused  bool
+	closing bool
+	dead    bool // its side of the connection has ended
+	cancels int  // CancelRequests whose connections have not ended
+	// onCancel is called when no cancel is under way or wanted any more.
+	onCancel []func()
+
+	// Tag is whatever the Env attaches: what a cancel needs to know.
+	Tag any
+}
+
+// Info returns the database and role that the server is logged in to.
+func (sv *Server) Info() *KeyInfo { return sv.info }
+
+// Dialed reports the end of a login. With a nil error conn is the server's
+// connection, status its ParameterStatus messages; permanent tells an error
+// that another try would meet again.
+func (co *Core) Dialed(now int64, sv *Server, conn Conn, status []relay.Param, err *wire.Error, permanent bool) {
+	sv.info.failure = err
+	if err != nil {
+		co.set.Dialed(now, sv.pool, false, permanent)
+		if permanent {
+			co.deliver(now, co.gate.Unsupplied(now, sv.info.Key, co.verdicts))
+		}
+		co.supplied(now, sv)
+		return
+	}
+	sv.conn = conn
+	sv.link = relay.NewServer(co.shared, status)
+	co.set.Dialed(now, sv.pool, true, false)
+	co.supplied(now, sv)
+}
+
+// supplied lets the gate use what became free.
+func (co *Core) supplied(now int64, sv *Server) {
+	co.deliver(now, co.gate.Supplied(now, sv.info.Key, co.verdicts))
+	co.timer = true
+	co.act(now)
+}
+
+// send writes to the server and reports whether it did not take everything.
+func (sv *Server) send(spans [][]byte) (blocked bool) {
+	return len(spans) > 0 && sv.conn.Send(spans) > 0
+}
+
+func (sv *Server) pause() {
+	if !sv.paused {
+		sv.paused = true
+		sv.conn.Pause()
+	}
+}
+
+func (sv *Server) resume() {
+	if sv.paused {
+		sv.paused = false
+		sv.conn.Resume()
+	}
+}
+
+// Drained tells that the server has taken all that was kept for it.
+func (sv *Server) Drained(now int64) {
+	if sv.client != nil {
+		sv.client.resume(stopServer)
+	}
+}
+
+// Data takes bytes from the server and returns how many were used.
+func (sv *Server) Data(b []byte, now int64) (used int) {
+	co := sv.core
+	if sv.closing {
+		return len(b)
+	}
+	p := &co.plan
+	p.Reset()
+	for {
+		n, ev := sv.link.Input(b[used:], p)
+		used += n
+		if ev == relay.None {
+			sv.flush(now)
+			break
+		}
+		sv.flush(now)
+		switch ev {
+		case relay.Release:
+			sv.release(now)
+		case relay.Settled:
+			sv.settled(now)
+		case relay.Broken:
+			sv.broken(ServerDesync, now)
+		}
+		if sv.closing {
+			used = len(b)
+			break
+		}
+		if used == len(b) {
+			break
+		}
+	}
+	if cl := sv.client; cl != nil && !sv.closing {
+		if cl.stops&stopFull != 0 && !cl.link.Full() {
+			cl.resume(stopFull)
+		}
+		if cl.cancel && sv.link.Cancellable() {
+			sv.cancel(now)
+		}
+	}
+	co.act(now)
+	return used
+}
+
+// flush sends what the plan holds.
+func (sv *Server) flush(now int64) {
+	p := &sv.core.plan
+	if len(p.ToServer) > 0 {
+		sv.send(p.ToServer)
+	}
+	if cl := sv.client; cl != nil && len(p.ToClient) > 0 && !cl.ended {
+		if cl.conn.Send(p.ToClient) > 0 {
+			sv.pause()
+		}
+	}
+	p.Reset()
+}
+
+// settled lets the client go on after its settings were accepted, or refuses it
+// if they were not.
+func (sv *Server) settled(now int64) {
+	cl := sv.client
+	if cl == nil {
+		return
+	}
+	if cl.login {
+		cl.begun(now)
+		return
+	}
+	if cl.link.Refused() {
+		sv.release(now)
+		return
+	}
+	cl.resume(stopSettle)
+}
+
+// release takes the server from its client, or ends the cleaning that came
+// after one.
+func (sv *Server) release(now int64) {
+	cl := sv.client
+	if cl != nil {
+		sv.core.counts.Transactions++
+		cl.link.Unbind()
+		cl.server = nil
+		if cl.cancel {
+			cl.cancel = false
+			sv.cancelled()
+		}
+		sv.client = nil
+		sv.resume()
+		defer cl.freed(now)
+	}
+	sv.done(now)
+}
+
+// freed lets a client go on that has just lost its server.
+func (cl *Client) freed(now int64) {
+	switch {
+	case cl.ended:
+	case cl.core.draining && cl.link.Tx() == wire.Idle:
+		cl.core.endDraining(cl, now)
+	case cl.eof:
+		cl.leave(ClientEOF, now)
+	default:
+		if cl.conn.Unsent() > 0 {
+			cl.pause(stopSelf)
+		}
+		cl.resume(stopFull | stopServer | stopSettle)
+	}
+}
+
+// done gives the server back to the pool, after cleaning it if need be, and its
+// slot to the next.
+func (sv *Server) done(now int64) {
+	co := sv.core
+	if sv.link.Dirty() {
+		co.counts.Cleaned++
+		p := relay.Plan{}
+		sv.link.Clean(&p)
+		sv.send(p.ToServer)
+		return // Release follows
+	}
+	if co.set.Put(now, sv.pool) {
+		co.deliver(now, co.gate.Supplied(now, sv.info.Key, co.verdicts))
+	}
+	sv.endTicket(now)
+}
+
+// grant marks the server as taken by a client.
+func (sv *Server) grant(cl *Client, lane bool, now int64) {
+	sv.client, sv.since, sv.ticket, sv.lane = cl, now, true, lane
+	cl.server, cl.pending = sv, true
+}
+
+// endTicket frees the slot.
+func (sv *Server) endTicket(now int64) {
+	if !sv.ticket {
+		return
+	}
+	sv.ticket = false
+	co := sv.core
+	co.timer = true
+	if sv.lane {
+		co.deliver(now, co.gate.DoneProbe(now, now-sv.since, co.verdicts))
+	} else {
+		co.deliver(now, co.gate.Done(now, now-sv.since, co.verdicts))
+	}
+}
+
+// cancel asks Postgres to cancel what the server runs. Until that request's
+// connection has ended the server is not used for anything else.
+func (sv *Server) cancel(now int64) {
+	if cl := sv.client; cl != nil {
+		cl.cancel = false
+	}
+	sv.core.counts.Cancels++
+	sv.cancels++
+	sv.core.set.Hold(sv.pool)
+	sv.core.env.Cancel(sv)
+}
+
+// CancelDone reports that the connection of a CancelRequest has ended; ok is
+// false when it is not known whether Postgres has acted on it.
+func (co *Core) CancelDone(now int64, sv *Server, ok bool) {
+	sv.cancels--
+	sv.cancelled()
+	if sv.dead {
+		return // the server connection has ended meanwhile
+	}
+	if !ok && !sv.closing {
+		sv.broken(ServerDesync, now)
+	}
+	if co.set.Unhold(now, sv.pool) {
+		co.supplied(now, sv)
+	}
+	co.act(now)
+}
+
+// cancelled tells those who wait for the end of a cancel.
+func (sv *Server) cancelled() {
+	if sv.cancels > 0 {
+		return
+	}
+	for _, f := range sv.onCancel {
+		f()
+	}
+	sv.onCancel = nil
+}
+
+// broken gives the server up: its client, if any, is told unless it knows, and
+// the connection is closed and counted until it has ended.
+func (sv *Server) broken(why Reason, now int64) {
+	co := sv.core
+	if sv.closing {
+		return
+	}
+	if sv.link.Outstanding() > 0 && why != ServerClosed && sv.link.ReadsOnly() {
+		sv.cancel(now) // so that it ends soon
+	}
+	co.counts.Broken++
+	sv.closing = true
+	cl := sv.client
+	sv.client = nil
+	told := true
+	if cl != nil {
+		told = sv.link.MidMessage() || sv.link.LastWasError()
+		if !cl.pending {
+			cl.link.Unbind()
+		} else if !cl.login {
+			// Nothing was sent to it: the client asks for another one when its
+			// request is read again.
+			cl.server, cl.pending, cl = nil, false, nil
+		}
+	}
+	co.set.Break(now, sv.pool)
+	sv.endTicket(now)
+	if cl == nil {
+		return
+	}
+	cl.server, cl.pending = nil, false
+	if told {
+		co.end(cl, ServerLost, true, now)
+	} else {
+		co.fatal(cl, serverLost(sv.info), ServerLost, now)
+	}
+}
+
+// shut starts the end of the connection: Terminate if the server would read it,
+// then the end of our side. The place is free when its side has ended too.
+func (sv *Server) shut(now int64) {
+	sv.closing = true
+	if sv.dead {
+		return
+	}
+	if sv.link.Outstanding() == 0 {
+		sv.conn.Send([][]byte{wire.AppendEmpty(nil, wire.MsgTerminate)})
+	}
+	sv.conn.ShutdownWrite()
+	sv.paused = true
+	sv.resume()
+}
+
+// Gone tells that the server's connection has ended, by its end of file or a
+// reset. The Conn is closed.
+func (sv *Server) Gone(now int64) {
+	co := sv.core
+	if sv.dead {
+		return
+	}
+	sv.dead = true
+	if !sv.closing {
+		sv.broken(ServerClosed, now)
+		co.act(now)
+	}
+	sv.conn.Close()
+	sv.link.Free()
+	sv.cancels = 0
+	sv.cancelled()
+	co.set.Gone(now, sv.pool)
+	co.supplied(now, sv)
+}

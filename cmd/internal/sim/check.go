@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/wiretest"
+)
+
+// check verifies the world at rest.
+func (w *world) check() error {
+	if err := w.core.Check(); err != nil {
+		return fmt.Errorf("permits: %w", err)
+	}
+	if st := w.core.Gate().Stats(); st.Running != 0 || st.Waiting != 0 {
+		return fmt.Errorf("at rest %d tickets are out and %d wait", st.Running, st.Waiting)
+	}
+	st := w.core.Set().Stats()
+	if st.Busy != 0 || st.Closing != 0 || st.Held != 0 || st.Dialling != 0 {
+		return fmt.Errorf("at rest the pool holds %+v", st)
+	}
+	if st.Idle != w.opened {
+		return fmt.Errorf("at rest the pool knows %d servers, %d are open", st.Idle, w.opened)
+	}
+	if w.core.Clients() != 0 {
+		return fmt.Errorf("at rest %d sessions are left", w.core.Clients())
+	}
+	for _, be := range w.backends {
+		if !be.gone && !be.b.Idle() {
+			return fmt.Errorf("backend %s is idle in the pool but not in itself: state %c", be.sv.Info().Role, be.b.TxState())
+		}
+		if !be.gone && be.b.Channels() > 0 {
+			return fmt.Errorf("a server listens for a client that left")
+		}
+	}
+	for _, c := range w.clients {
+		if err := c.check(); err != nil {
+			return fmt.Errorf("client %d: %w", c.id, err)
+		}
+	}
+	return nil
+}
+
+// check compares what the client was told with what a server of its own would
+// have said.
+func (c *client) check() error {
+	if !c.welcome {
+		return nil // refused at login
+	}
+	params := make(map[string]string)
+	for _, p := range c.params {
+		params[p.Name] = p.Value
+	}
+	effects := &wiretest.Effects{}
+	o := oracle{got: c.got}
+	o.b = wiretest.NewBackend(wiretest.BackendOptions{
+		Params: params, Outcomes: c.w.outcomes, Effects: effects, Oracle: true, Before: o.before,
+	})
+	msgs, rest := wiretest.Messages(c.sent)
+	for _, m := range msgs {
+		o.b.Feed(wire.AppendMessage(nil, m.Type, m.Body))
+		o.b.Run()
+		o.want = append(o.want, o.b.Output()...)
+	}
+	o.b.Feed(rest)
+	o.b.Run()
+	if c.closed || c.halfDone {
+		o.b.EOF()
+		o.b.Run()
+	}
+	o.want = append(o.want, o.b.Output()...)
+	got, cut := o.strip(c.got, c.closed || c.lost)
+	ok := bytes.Equal(got, o.want)
+	if cut {
+		ok = bytes.HasPrefix(o.want, got)
+	}
+	if !ok {
+		return fmt.Errorf("answers differ (session ended: %s, closed by itself %v)\nsent\n%s\ngot\n%s\nwant\n%s", c.reason, c.closed,
+			wiretest.DumpFrontend(c.sent), wiretest.DumpBackend(c.got), wiretest.DumpBackend(o.want))
+	}
+	return c.checkEffects(effects, cut)
+}
+
+// checkEffects verifies that nothing ran more often than it was asked to.
+func (c *client) checkEffects(want *wiretest.Effects, cut bool) error {
+	seen := make(map[string]bool)
+	for _, e := range want.All() {
+		if e.ID != "" {
+			seen[e.ID] = true
+		}
+	}
+	for _, e := range c.w.effects.All() {
+		if strings.HasPrefix(e.ID, fmt.Sprintf("c%d_", c.id)) {
+			seen[e.ID] = true
+		}
+	}
+	for id := range seen {
+		ran, done := c.w.effects.Count(id)
+		may, must := want.Count(id)
+		if ran > may || !cut && (ran != may || done != must) {
+			return fmt.Errorf("statement %s ran %d times and was committed %d times; %d and %d are right", id, ran, done, may, must)
+		}
+	}
+	return nil
+}
+
+// oracle is a private server that is told what pgweir refused.
+type oracle struct {
+	b    *wiretest.Backend
+	got  []byte // what the client was told
+	want []byte // what the oracle has said so far
+}
+
+// before makes a message fail with pgweir's refusal where the client was told
+// one: in its place in the stream of answers.
+func (o *oracle) before(_ int, _ wiretest.Message) *wire.Error {
+	o.want = append(o.want, o.b.Output()...)
+	if len(o.want) >= len(o.got) || !bytes.Equal(o.got[:len(o.want)], o.want) {
+		return nil
+	}
+	msgs, _ := wiretest.Messages(o.got[len(o.want):])
+	if len(msgs) == 0 || msgs[0].Type != wire.MsgErrorResponse {
+		return nil
+	}
+	e := wire.ErrorFields(msgs[0].Body)
+	if e.Severity == wire.SeverityError && strings.HasPrefix(e.Detail, "reason=") {
+		return e
+	}
+	return nil
+}
+
+// strip takes pgweir's last word off the transcript. It reports whether the
+// transcript may end before the oracle's.
+func (o *oracle) strip(got []byte, cut bool) ([]byte, bool) {
+	msgs, rest := wiretest.Messages(got)
+	if len(msgs) == 0 || len(rest) > 0 {
+		return got, cut
+	}
+	last := msgs[len(msgs)-1]
+	if last.Type != wire.MsgErrorResponse {
+		return got, cut
+	}
+	e := wire.ErrorFields(last.Body)
+	if e.Severity != wire.SeverityFatal {
+		return got, cut
+	}
+	if strings.HasPrefix(e.Message, "pgweir:") {
+		return got[:len(got)-len(last.Body)-wire.HeaderLen], true
+	}
+	return got, true
+}

@@ -1,0 +1,130 @@
+package sim
+
+import (
+	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/relay"
+	"github.com/pgweir/pgweir/wire/wiretest"
+)
+
+// backend is a fake Postgres backend behind a connection.
+type backend struct {
+	w    *world
+	b    *wiretest.Backend
+	conn *conn
+	sv   *session.Server
+	gone bool // the process has ended and the socket with it
+}
+
+// serverEvents hands a connection's events to the session's server.
+type serverEvents struct{ *session.Server }
+
+func (s serverEvents) Hangup(int64)   {}
+func (s serverEvents) EOF(now int64)  { s.Gone(now) }
+func (s serverEvents) Lost(now int64) { s.Gone(now) }
+
+// Dial implements session.Env.
+func (w *world) Dial(sv *session.Server) {
+	w.open(1)
+	w.after(w.delay(3_000_000), func() {
+		if w.rnd.IntN(100) < w.o.DialFailures {
+			w.open(-1)
+			w.core.Dialed(w.now, sv, nil, nil, &wire.Error{Severity: "FATAL", Code: "57P03", Message: "the database system is starting up"}, false)
+			w.afterHandler()
+			return
+		}
+		w.pid++
+		be := &backend{w: w, sv: sv, b: wiretest.NewBackend(wiretest.BackendOptions{
+			PID: w.pid, Outcomes: w.outcomes, Effects: w.effects, Busy: w.delay(w.o.Busy),
+		})}
+		be.conn = &conn{w: w, h: serverEvents{sv}, peer: be, window: 1 << 12}
+		sv.Tag = be
+		w.backends = append(w.backends, be)
+		w.core.Dialed(w.now, sv, be.conn, statusOf(be.b), nil, false)
+		w.afterHandler()
+		if w.rnd.IntN(1000) < w.o.Deaths {
+			w.after(w.delay(50_000_000), be.kill)
+		}
+	})
+}
+
+// statusOf reads the ParameterStatus messages of a login.
+func statusOf(b *wiretest.Backend) (list []relay.Param) {
+	msgs, _ := wiretest.Messages(b.Welcome())
+	for _, m := range msgs {
+		if m.Type == wire.MsgParameterStatus {
+			if p, err := wire.ParseParameterStatus(m.Body); err == nil {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// kill is pg_terminate_backend, or a crash.
+func (be *backend) kill() {
+	if be.b.Dead() {
+		return
+	}
+	if be.w.rnd.IntN(2) == 0 {
+		be.b.Die()
+	} else {
+		be.b.Crash()
+	}
+	be.run()
+}
+
+// receive implements peer.
+func (be *backend) receive(b []byte) {
+	if be.gone {
+		be.conn.drop()
+		return
+	}
+	be.b.Feed(b)
+	be.run()
+}
+
+// ended implements peer.
+func (be *backend) ended(bool) {
+	if !be.gone {
+		be.b.EOF()
+		be.run()
+	}
+}
+
+// run lets the backend work and sends what it says.
+func (be *backend) run() {
+	if be.gone {
+		return
+	}
+	if nap := be.b.Run(); nap > 0 {
+		n, _ := be.b.Sleeping()
+		be.w.after(nap, func() {
+			if m, asleep := be.b.Sleeping(); asleep && m == n {
+				be.b.Resume()
+				be.run()
+			}
+		})
+	}
+	be.conn.write(be.b.Output())
+	if be.b.Dead() {
+		be.gone = true
+		be.w.after(be.w.delay(2_000_000), func() { // the process ends, then its socket
+			be.w.open(-1)
+			be.conn.hangUp()
+		})
+	}
+}
+
+// Cancel implements session.Env.
+func (w *world) Cancel(sv *session.Server) {
+	be := sv.Tag.(*backend)
+	w.after(w.delay(500_000), func() {
+		be.b.Cancel()
+		be.run()
+		w.after(w.delay(200_000), func() {
+			w.core.CancelDone(w.now, sv, w.rnd.IntN(50) > 0)
+			w.afterHandler()
+		})
+	})
+}
