@@ -221,7 +221,7 @@ func (c *Client) answerBatch(raw []byte, p *Plan) int {
 				c.dropBegin()
 				c.begin = retain(portal)
 			}
-			p.client(p.build(func(dst []byte) []byte { return c.run(dst, portal.kind, "") }))
+			p.client(p.build(func(dst []byte) []byte { return c.run(dst, portal.kind, portal.flags, "") }))
 		case wire.MsgSync:
 			p.client(p.build(func(dst []byte) []byte { return wire.AppendReadyForQuery(dst, c.tx) }))
 		}
@@ -238,7 +238,8 @@ func (p *Plan) empty(typ byte) {
 func (c *Client) define(name, tail []byte) {
 	st := c.shared.Statements.intern(tail)
 	if st == nil {
-		st = &Statement{tail: string(tail), kind: sqltext.Classify(textOf(tail)).Kind, refs: 1}
+		cl := sqltext.Classify(textOf(tail))
+		st = &Statement{tail: string(tail), kind: cl.Kind, flags: cl.Flags, refs: 1}
 	}
 	if len(name) == 0 {
 		c.setUnnamed(st)
@@ -284,9 +285,9 @@ func (c *Client) failedMessage(m message, p *Plan) (int, Event) {
 	case wire.MsgExecute:
 		if len(body) > 0 && body[0] == 0 && c.portal != nil {
 			ok = true
-			k := c.portal.kind
+			st := c.portal
 			c.portal = nil
-			p.client(p.build(func(dst []byte) []byte { return c.run(dst, k, "") }))
+			p.client(p.build(func(dst []byte) []byte { return c.run(dst, st.kind, st.flags, "") }))
 		}
 	case wire.MsgClose:
 		what, name, ev := c.target(m)

@@ -168,7 +168,7 @@ func (c *Client) header(in []byte) (m message, ok bool) {
 		return m, false
 	}
 	if n < 4 || n > limit {
-		c.violate("invalid message length")
+		c.violate("pgweir: invalid message length") // Postgres closes without a word
 		return m, false
 	}
 	return message{in, n + 1}, true

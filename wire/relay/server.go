@@ -134,6 +134,22 @@ func (s *Server) Cancellable() bool {
 // cancelling it loses nothing.
 func (s *Server) ReadsOnly() bool { return !s.writes || s.copyOut && s.fifo.total == 1 }
 
+// CopyingIn reports whether the server waits for COPY data.
+func (s *Server) CopyingIn() bool { return s.copyIn }
+
+// Flush makes the server send the answers that it may be keeping back, so that
+// what was asked for is answered before the client is told that it has broken
+// the protocol. It reports whether answers are to come.
+func (s *Server) Flush(p *Plan) bool {
+	if s.fifo.empty() || s.copyIn {
+		return false
+	}
+	if s.batch {
+		p.server(p.build(func(dst []byte) []byte { return wire.AppendEmpty(dst, wire.MsgFlush) }))
+	}
+	return true
+}
+
 // boundary reports whether nothing is outstanding and the server waits for a
 // new command.
 func (s *Server) boundary() bool {

@@ -119,7 +119,7 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 	}
 	c.setUnnamed(nil)
 	p.client(p.build(func(dst []byte) []byte {
-		return wire.AppendReadyForQuery(c.run(dst, st.Kind, name), c.tx)
+		return wire.AppendReadyForQuery(c.run(dst, st.Kind, st.Flags, name), c.tx)
 	}))
 	return m.size, None
 }
@@ -133,12 +133,15 @@ func (c *Client) setBegin(text []byte, p *Plan) bool {
 
 // run does what a statement of the given kind does without a server and appends
 // its answer up to CommandComplete. BEGIN's text has been remembered already.
-func (c *Client) run(dst []byte, k sqltext.Kind, name string) []byte {
+func (c *Client) run(dst []byte, k sqltext.Kind, f sqltext.Flags, name string) []byte {
 	switch k {
 	case sqltext.Empty:
 		return wire.AppendEmpty(dst, wire.MsgEmptyQueryResponse)
 	case sqltext.Begin:
 		c.tx = wire.InTransaction
+		if f&sqltext.Start != 0 {
+			return wire.AppendCommandComplete(dst, "START TRANSACTION")
+		}
 		return wire.AppendCommandComplete(dst, "BEGIN")
 	case sqltext.Commit, sqltext.Rollback:
 		if c.tx == wire.Idle {

@@ -107,6 +107,9 @@ func (c *classifier) begin() Kind {
 	if plain {
 		c.st.Flags |= PlainBegin
 	}
+	if c.head == kwStart {
+		c.st.Flags |= Start
+	}
 	return Begin
 }
 

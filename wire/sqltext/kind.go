@@ -79,11 +79,13 @@ const (
 	Writes
 	// Locks: row locks are asked for: FOR [NO KEY] UPDATE, FOR [KEY] SHARE.
 	Locks
+	// Start: a Begin that is spelled START TRANSACTION, which is its tag too.
+	Start
 )
 
 var flagNames = [...]string{
 	"multi", "session", "temp", "listen", "prepare", "cursor", "advisory",
-	"ends_tx", "copy", "dealloc", "plain_begin", "writes", "locks",
+	"ends_tx", "copy", "dealloc", "plain_begin", "writes", "locks", "start",
 }
 
 // String lists the set flags, joined by "|"; "" when there is none.

@@ -16,6 +16,7 @@ const (
 	stopFull                     // it is owed too many answers
 	stopServer                   // its server does not take what it sends
 	stopSelf                     // it does not take what pgweir answers
+	stopFault                    // it broke the protocol, and is told so after its answers
 )
 
 // Client is one session. Owned by the loop thread.
@@ -139,6 +140,10 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 			co.act(now)
 			return len(b)
 		case relay.Violation:
+			if cl.server != nil && cl.server.link.Flush(p) {
+				cl.pause(stopFault)
+				break
+			}
 			cl.flush()
 			co.fatal(cl, cl.link.Fault(), Protocol, now)
 			co.act(now)

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"fmt"
+
 	"github.com/pgweir/pgweir/pool"
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
@@ -15,9 +17,7 @@ type Server struct {
 	link *relay.Server
 
 	client  *Client // granted to or bound by
-	since   int64   // when the ticket was granted
-	ticket  bool    // a slot is taken: by a client, or still for one that left
-	lane    bool    // the ticket is one of the probe lane's
+	ticket  ticket
 	paused  bool
 	closing bool
 	dead    bool // its side of the connection has ended
@@ -123,6 +123,9 @@ func (sv *Server) Data(b []byte, now int64) (used int) {
 		if cl.cancel && sv.link.Cancellable() {
 			sv.cancel(now)
 		}
+		if cl.stops&stopFault != 0 && (sv.link.Outstanding() == 0 || sv.link.CopyingIn()) {
+			co.fatal(cl, cl.link.Fault(), Protocol, now)
+		}
 	}
 	co.act(now)
 	return used
@@ -183,6 +186,8 @@ func (sv *Server) release(now int64) {
 func (cl *Client) freed(now int64) {
 	switch {
 	case cl.ended:
+	case cl.stops&stopFault != 0:
+		cl.core.fatal(cl, cl.link.Fault(), Protocol, now)
 	case cl.core.draining && cl.link.Tx() == wire.Idle:
 		cl.core.endDraining(cl, now)
 	case cl.eof:
@@ -206,30 +211,43 @@ func (sv *Server) done(now int64) {
 		sv.send(p.ToServer)
 		return // Release follows
 	}
-	if co.set.Put(now, sv.pool) {
+	t := sv.takeTicket()
+	if co.set.Put(now, sv.pool) { // from here on it may be somebody else's
 		co.deliver(now, co.gate.Supplied(now, sv.info.Key, co.verdicts))
 	}
-	sv.endTicket(now)
+	co.endTicket(t, now)
+}
+
+// ticket is a slot that is taken: by a client, or still for one that left.
+type ticket struct {
+	held  bool
+	lane  bool  // one of the probe lane's
+	since int64 // when it was granted
 }
 
 // grant marks the server as taken by a client.
 func (sv *Server) grant(cl *Client, lane bool, now int64) {
-	sv.client, sv.since, sv.ticket, sv.lane = cl, now, true, lane
+	sv.client, sv.ticket = cl, ticket{held: true, lane: lane, since: now}
 	cl.server, cl.pending = sv, true
 }
 
+// takeTicket takes the ticket off the server.
+func (sv *Server) takeTicket() ticket {
+	t := sv.ticket
+	sv.ticket = ticket{}
+	return t
+}
+
 // endTicket frees the slot.
-func (sv *Server) endTicket(now int64) {
-	if !sv.ticket {
+func (co *Core) endTicket(t ticket, now int64) {
+	if !t.held {
 		return
 	}
-	sv.ticket = false
-	co := sv.core
 	co.timer = true
-	if sv.lane {
-		co.deliver(now, co.gate.DoneProbe(now, now-sv.since, co.verdicts))
+	if t.lane {
+		co.deliver(now, co.gate.DoneProbe(now, now-t.since, co.verdicts))
 	} else {
-		co.deliver(now, co.gate.Done(now, now-sv.since, co.verdicts))
+		co.deliver(now, co.gate.Done(now, now-t.since, co.verdicts))
 	}
 }
 
@@ -299,7 +317,7 @@ func (sv *Server) broken(why Reason, now int64) {
 		}
 	}
 	co.set.Break(now, sv.pool)
-	sv.endTicket(now)
+	co.endTicket(sv.takeTicket(), now)
 	if cl == nil {
 		return
 	}
@@ -344,4 +362,14 @@ func (sv *Server) Gone(now int64) {
 	sv.cancelled()
 	co.set.Gone(now, sv.pool)
 	co.supplied(now, sv)
+}
+
+// String describes the server for logs and failures.
+func (sv *Server) String() string {
+	if sv.link == nil {
+		return fmt.Sprintf("server %d %s", sv.pool.ID, sv.pool.State())
+	}
+	return fmt.Sprintf("server %d %s tx=%c outstanding=%d dirty=%v client=%v ticket=%v cancels=%d closing=%v dead=%v paused=%v",
+		sv.pool.ID, sv.pool.State(), sv.link.Tx(), sv.link.Outstanding(), sv.link.Dirty(), sv.client != nil, sv.ticket.held, sv.cancels,
+		sv.closing, sv.dead, sv.paused)
 }

@@ -15,11 +15,11 @@ func (w *world) check() error {
 		return fmt.Errorf("permits: %w", err)
 	}
 	if st := w.core.Gate().Stats(); st.Running != 0 || st.Waiting != 0 {
-		return fmt.Errorf("at rest %d tickets are out and %d wait", st.Running, st.Waiting)
+		return fmt.Errorf("at rest %d tickets are out and %d wait\n%s", st.Running, st.Waiting, w.servers())
 	}
 	st := w.core.Set().Stats()
 	if st.Busy != 0 || st.Closing != 0 || st.Held != 0 || st.Dialling != 0 {
-		return fmt.Errorf("at rest the pool holds %+v", st)
+		return fmt.Errorf("at rest the pool holds %+v\n%s", st, w.servers())
 	}
 	if st.Idle != w.opened {
 		return fmt.Errorf("at rest the pool knows %d servers, %d are open", st.Idle, w.opened)
@@ -131,7 +131,7 @@ func (o *oracle) before(_ int, _ wiretest.Message) *wire.Error {
 	return nil
 }
 
-// strip takes pgweir's last word off the transcript. It reports whether the
+// strip takes a last word, pgweir's or a dying server's, off the transcript. It reports whether the
 // transcript may end before the oracle's.
 func (o *oracle) strip(got []byte, cut bool) ([]byte, bool) {
 	msgs, rest := wiretest.Messages(got)
@@ -146,8 +146,18 @@ func (o *oracle) strip(got []byte, cut bool) ([]byte, bool) {
 	if e.Severity != wire.SeverityFatal {
 		return got, cut
 	}
-	if strings.HasPrefix(e.Message, "pgweir:") {
-		return got[:len(got)-len(last.Body)-wire.HeaderLen], true
+	return got[:len(got)-len(last.Body)-wire.HeaderLen], true
+}
+
+// servers lists the servers for a failure.
+func (w *world) servers() string {
+	var b strings.Builder
+	for _, sv := range w.core.Set().Servers(nil) {
+		fmt.Fprintln(&b, sv.Payload)
 	}
-	return got, true
+	for _, be := range w.backends {
+		fmt.Fprintf(&b, "backend gone=%v tx=%c idle=%v unsent=%d kept=%d in=%d fin=%v eof=%v\n", be.gone, be.b.TxState(), be.b.Idle(),
+			len(be.conn.unsent), len(be.conn.kept), len(be.conn.in), be.conn.fin, be.conn.eof)
+	}
+	return b.String()
 }
