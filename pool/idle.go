@@ -76,16 +76,19 @@ func (s *Set) Put(now int64, sv *Server) (idle bool) {
 	if sv.state != Busy || sv.parked {
 		return false
 	}
-	if sv.holds > 0 {
-		sv.parked = true
-		return false
-	}
 	return s.settle(now, sv)
 }
 
-// settle makes sv, which has no user, idle or closes it.
+// settle makes sv, which has no user, idle, closes it, or parks it until the
+// cancels for it are over.
 func (s *Set) settle(now int64, sv *Server) (idle bool) {
-	sv.parked = false
+	if sv.parked = sv.holds > 0; sv.parked {
+		if sv.state != Busy {
+			s.move(now, sv, Busy)
+			s.review(sv.Key)
+		}
+		return false
+	}
 	if sv.doomed || s.over() || s.outlived(now, sv) {
 		s.close(now, sv)
 		return false
