@@ -42,6 +42,11 @@ type BackendOptions struct {
 	// and COPY OUT stall; 0 means without limit.
 	SendLimit int
 
+	// ImplicitPipelines makes a pipeline after its first Execute a transaction
+	// block until Sync, as PostgreSQL 18 does: SET LOCAL no longer warns there,
+	// and a Query or FunctionCall in its middle is answered with the state T.
+	ImplicitPipelines bool
+
 	// Before, if not nil, sees every message that the backend reads, numbered
 	// from 0, also those that it skips or that belong to a COPY. If it returns
 	// an error, a message that is neither skipped nor part of a COPY fails

@@ -186,6 +186,7 @@ func (b *Backend) beginSimple(st *stmt, multi bool) *wire.Error {
 
 // analyse finds what Postgres finds before it executes a statement.
 func (b *Backend) analyse(st *stmt) *wire.Error {
+	b.tx.snapshot = b.tx.snapshot || st.optimizable()
 	switch {
 	case st.kind == kMissing:
 		return newError("42P01", "relation \"%s\" does not exist", st.name)
@@ -217,6 +218,7 @@ func (b *Backend) functionCall(r *reader) *wire.Error {
 	if err := b.inFailed(nil); err != nil {
 		return err
 	}
+	b.tx.snapshot = true
 	oid := uint32(r.int32())
 	if r.err == nil && oid != int4pl {
 		return newError("42883", "function with OID %d does not exist", oid)

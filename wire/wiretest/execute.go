@@ -147,6 +147,7 @@ func (b *Backend) complete(x *execution, tag string) {
 // COPY, the sleep.
 func (b *Backend) begin(x *execution) *wire.Error {
 	st, q := x.st, x.portal
+	b.tx.snapshot = b.tx.snapshot || st.snapshots()
 	if columns := st.columns(); x.simple && len(columns) > 0 {
 		b.put(appendRowDescription(nil, columns, nil))
 	}

@@ -130,6 +130,7 @@ func (b *Backend) bind(r *reader) *wire.Error {
 	if portalName != "" && b.portals[portalName] != nil {
 		return newError("42P03", "cursor \"%s\" already exists", portalName)
 	}
+	b.tx.snapshot = b.tx.snapshot || n > 0
 	q := &portal{st: p.st, level: len(b.tx.marks)}
 	b.portals[portalName] = q
 	for range n {

@@ -69,8 +69,10 @@ type setConfig struct {
 
 // txModes are the transaction modes that matter to the fake.
 type txModes struct {
-	given    bool
-	readOnly bool
+	given      bool
+	isolation  string // "" = not named
+	access     string // "read only", "read write" or ""
+	deferrable bool   // named, in one sense or the other
 }
 
 // isTx says that the statement controls transactions.
@@ -79,6 +81,25 @@ func (s *stmt) isTx() bool { return s.kind >= kBegin }
 // exitsTx says that the statement may run in a failed transaction.
 func (s *stmt) exitsTx() bool {
 	return s.kind == kCommit || s.kind == kRollback || s.kind == kRollbackTo
+}
+
+// optimizable says that Postgres plans the statement, for which it takes a
+// snapshot already when it parses.
+func (s *stmt) optimizable() bool {
+	switch s.kind {
+	case kSelect, kRows, kNonce, kSleep, kInsert, kMissing, kWhoami, kSetConfig:
+		return true
+	}
+	return false
+}
+
+// snapshots says that executing the statement takes a snapshot.
+func (s *stmt) snapshots() bool {
+	switch s.kind {
+	case kShow, kSet, kReset, kSetTx, kNothing, kListen, kUnlisten:
+		return false
+	}
+	return !s.isTx()
 }
 
 // timed says that a cancel request may strike the statement.
@@ -217,7 +238,9 @@ func (p *parser) statement() bool {
 	case "insert":
 		return p.is(kInsert, "INSERT 0") && p.number(&s.n)
 	case "fail":
-		return p.is(kFail, "DO") && p.literal(&s.value, nil)
+		ok := p.is(kFail, "DO") && p.literal(&s.value, nil)
+		s.value = strings.ToUpper(s.value)
+		return ok
 	case "notice":
 		return p.is(kNotice, "DO") && p.literal(&s.value, nil)
 	case "whoami":

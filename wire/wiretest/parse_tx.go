@@ -47,15 +47,12 @@ func (p *parser) txModes(needed bool) bool {
 	for {
 		switch {
 		case p.words("isolation level"):
-			if !p.words("serializable") && !p.words("repeatable read") &&
-				!p.words("read committed") && !p.words("read uncommitted") {
+			if !p.choice(&m.isolation, "serializable", "repeatable read", "read committed", "read uncommitted") {
 				return false
 			}
-		case p.words("read only"):
-			m.readOnly = true
-		case p.words("read write"):
-			m.readOnly = false
+		case p.choice(&m.access, "read only", "read write"):
 		case p.words("deferrable"), p.words("not deferrable"):
+			m.deferrable = true
 		default:
 			return m.given || !needed
 		}
@@ -64,6 +61,17 @@ func (p *parser) txModes(needed bool) bool {
 			m.given = false
 		}
 	}
+}
+
+// choice takes one of several phrases.
+func (p *parser) choice(s *string, phrases ...string) bool {
+	for _, words := range phrases {
+		if p.words(words) {
+			*s = words
+			return true
+		}
+	}
+	return false
 }
 
 // setting reads SET, RESET and SHOW.

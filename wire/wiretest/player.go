@@ -48,7 +48,7 @@ func (p *Player) Next() (Step, bool) {
 		s := p.steps[0]
 		switch s.Op {
 		case OpWaitReady, OpWaitFlush:
-			if p.Tracker.Unsure() {
+			if p.Tracker.Unsure() && s.Op == OpWaitReady {
 				if p.asked {
 					return Step{}, false
 				}

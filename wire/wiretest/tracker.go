@@ -53,8 +53,9 @@ func (t *Tracker) Settled() bool {
 	return t.ended || len(t.sent) == 0 && !t.unsure && len(t.in) == 0
 }
 
-// Flushed says what Settled says, or that the server waits for CopyData.
-func (t *Tracker) Flushed() bool { return t.Settled() || t.copying }
+// Flushed says what Settled says, or that the server waits for CopyData, or
+// that it has become Unsure what it waits for.
+func (t *Tracker) Flushed() bool { return t.Settled() || t.copying || t.unsure }
 
 // Unsure says that only Resync can tell what is still to come.
 func (t *Tracker) Unsure() bool { return t.unsure && !t.ended }

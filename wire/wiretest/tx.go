@@ -12,7 +12,7 @@ type block uint8
 const (
 	blockNone     block = iota // no transaction
 	blockStarted               // one command's own transaction
-	blockImplicit              // several commands of one Query, or a pipeline after its first Execute
+	blockImplicit              // several commands of one Query; see also ImplicitPipelines
 	blockOpen                  // inside BEGIN
 	blockFailed                // inside BEGIN, after an error
 )
@@ -29,6 +29,8 @@ type tx struct {
 	block      block
 	pipelining bool // an Execute has completed in this transaction
 	readOnly   bool
+	isolation  string
+	snapshot   bool   // a statement has taken a snapshot
 	marks      []mark // marks[0] is the start
 	effects    []int  // indexes into the log of effects
 }
@@ -49,10 +51,10 @@ func (b *Backend) start() {
 	switch {
 	case b.tx.block == blockNone:
 		b.tx.block = blockStarted
-		b.tx.pipelining = false
-		b.tx.readOnly = false
+		b.tx.pipelining, b.tx.snapshot = false, false
+		b.tx.readOnly, b.tx.isolation = false, "read committed"
 		b.tx.marks = append(b.tx.marks[:0], b.mark(""))
-	case b.tx.pipelining && b.tx.block == blockStarted:
+	case b.o.ImplicitPipelines && b.tx.pipelining && b.tx.block == blockStarted:
 		b.tx.block = blockImplicit
 	}
 }
@@ -133,10 +135,13 @@ func (b *Backend) control(st *stmt) (tag string, err *wire.Error) {
 	case kBegin:
 		if b.tx.block == blockOpen {
 			b.warn("25001", "there is already a transaction in progress")
-			return st.tag, nil
+			return st.tag, b.setModes(&st.modes)
+		}
+		// An error in the modes takes the transaction along: it never opened.
+		if err := b.setModes(&st.modes); err != nil {
+			return "", err
 		}
 		b.tx.block = blockOpen
-		b.tx.readOnly = st.modes.readOnly
 	case kCommit:
 		return b.commit(st)
 	case kRollback:
@@ -152,6 +157,33 @@ func (b *Backend) control(st *stmt) (tag string, err *wire.Error) {
 		return st.tag, b.rollbackTo(st.name)
 	}
 	return st.tag, nil
+}
+
+// setModes changes the modes of the transaction, some of which are settled by
+// its first snapshot.
+func (b *Backend) setModes(m *txModes) *wire.Error {
+	t := &b.tx
+	if m.isolation != "" && m.isolation != t.isolation {
+		switch {
+		case t.snapshot:
+			return newError("25001", "SET TRANSACTION ISOLATION LEVEL must be called before any query")
+		case len(t.marks) > 1:
+			return newError("25001", "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction")
+		}
+		t.isolation = m.isolation
+	}
+	if m.deferrable && t.snapshot {
+		return newError("25001", "SET TRANSACTION [NOT] DEFERRABLE must be called before any query")
+	}
+	switch {
+	case m.access == "read only":
+		t.readOnly = true
+	case m.access == "read write" && t.readOnly && t.snapshot:
+		return newError("25001", "transaction read-write mode must be set before any query")
+	case m.access == "read write":
+		t.readOnly = false
+	}
+	return nil
 }
 
 func (b *Backend) commit(st *stmt) (string, *wire.Error) {
@@ -189,9 +221,9 @@ func (b *Backend) rollback(st *stmt) *wire.Error {
 // one that ended.
 func (b *Backend) chain(st *stmt) {
 	if st.chain {
-		readOnly := b.tx.readOnly
+		readOnly, isolation := b.tx.readOnly, b.tx.isolation
 		b.start()
-		b.tx.block, b.tx.readOnly = blockOpen, readOnly
+		b.tx.block, b.tx.readOnly, b.tx.isolation = blockOpen, readOnly, isolation
 	}
 }
 

@@ -2,7 +2,6 @@ package wiretest
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/pgweir/pgweir/wire"
 )
@@ -18,7 +17,7 @@ func (b *Backend) utility(x *execution) (string, *wire.Error) {
 		b.effect(x, "", st.n)
 		return fmt.Sprintf("%s %d", st.tag, st.n), nil
 	case kFail:
-		return "", newError(strings.ToUpper(st.value), "forced failure %s", st.value)
+		return "", newError(st.value, "forced failure %s", st.value)
 	case kSleepFail:
 		return "", newError("22012", "division by zero")
 	case kNotice:
@@ -36,6 +35,7 @@ func (b *Backend) utility(x *execution) (string, *wire.Error) {
 		if b.tx.block == blockStarted {
 			b.warn("25P01", "SET TRANSACTION can only be used in transaction blocks")
 		}
+		return st.tag, b.setModes(&st.modes)
 	case kDiscard:
 		return st.tag, b.discard(x)
 	case kDeallocate:
@@ -72,7 +72,10 @@ func (b *Backend) assign(st *stmt) *wire.Error {
 // discard executes DISCARD ALL. The unnamed statement survives it: it is not
 // among the prepared statements that SQL can see.
 func (b *Backend) discard(x *execution) *wire.Error {
-	if b.tx.block != blockStarted {
+	switch {
+	case b.tx.block == blockStarted && b.tx.pipelining:
+		return newError("25001", "DISCARD ALL cannot be executed within a pipeline")
+	case b.tx.block != blockStarted:
 		return newError("25001", "DISCARD ALL cannot run inside a transaction block")
 	}
 	clear(b.portals)
