@@ -1,0 +1,110 @@
+package login
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/pgweir/pgweir/wire/scram"
+)
+
+// Book is a fixed set of users with their secrets; a reload makes a new one. It
+// also knows how to treat users that it does not have, so that they look like
+// those that it has.
+type Book struct {
+	entries    map[string]Secret
+	mock       []byte // key of the salts for users without a verifier
+	iterations int    // most usual among the verifiers
+	scram      bool   // most users that have a password hash have a verifier
+
+	mu      sync.Mutex
+	derived map[string]*scram.Verifier // of users with a plain password, made at need
+}
+
+// NewBook makes a book of entries, as [ParseAuthFile] returns them. It keeps the
+// map, which must not change any more.
+//
+// The salts that it invents depend on the entries, so that all instances with
+// one file invent the same: otherwise one would only have to ask twice to tell
+// the users that exist.
+func NewBook(entries map[string]Secret) *Book {
+	b := &Book{entries: entries, iterations: scram.DefaultIterations, derived: make(map[string]*scram.Verifier)}
+	counts := make(map[int]int)
+	verifiers, others := 0, 0
+	random := make([]byte, sha256.Size)
+	_, _ = rand.Read(random) // never fails: it ends the program instead
+	h := hmac.New(sha256.New, []byte("pgweir mock secret"))
+	secrets := false
+	for _, user := range slices.Sorted(maps.Keys(entries)) {
+		s := entries[user]
+		verifier := ""
+		switch {
+		case s.SCRAM != nil:
+			verifier = s.SCRAM.String()
+			counts[s.SCRAM.Iterations]++
+			verifiers++
+		case s.MD5 != "":
+			others++
+		}
+		for _, field := range []string{user, s.Plain, s.MD5, verifier} {
+			h.Write([]byte(field + "\x00"))
+		}
+		secrets = secrets || s.Plain != "" || s.MD5 != "" || verifier != ""
+	}
+	if !secrets { // nothing that others could not guess
+		h.Write(random)
+	}
+	b.mock, b.scram = h.Sum(nil), verifiers > others
+	for _, n := range slices.Sorted(maps.Keys(counts)) {
+		if counts[n] > counts[b.iterations] {
+			b.iterations = n
+		}
+	}
+	return b
+}
+
+// Lookup returns what is known about a user.
+func (b *Book) Lookup(user string) (Secret, bool) {
+	if b == nil {
+		return Secret{}, false
+	}
+	s, ok := b.entries[user]
+	return s, ok
+}
+
+// Len returns the number of users.
+func (b *Book) Len() int { return len(b.entries) }
+
+// verifier returns a verifier of a user's plain password. It is made once: it
+// costs as much as all the rest of a log-in.
+func (b *Book) verifier(user, password string, cpu CPU) *scram.Verifier {
+	b.mu.Lock()
+	v := b.derived[user]
+	b.mu.Unlock()
+	if v != nil {
+		return v
+	}
+	cpu.do(func() { v, _ = scram.NewVerifier(password, scram.MockSalt(user, b.mock), b.iterations) })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.derived[user] = v // a second maker at once has made the same
+	return v
+}
+
+// nobody returns a verifier that no password fits, which costs as much to check as
+// those of the users in the book.
+func (b *Book) nobody(user string) *scram.Verifier {
+	return &scram.Verifier{Iterations: b.iterations, Salt: scram.MockSalt(user, b.mock)}
+}
+
+// strangers is the book for Secrets that are none: what it invents holds for one
+// log-in only.
+func strangers(s Secrets) *Book {
+	if b, ok := s.(*Book); ok && b != nil {
+		return b
+	}
+	return NewBook(nil)
+}

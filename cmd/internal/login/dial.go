@@ -1,0 +1,110 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/pgweir/pgweir/wire"
+)
+
+// Errors of a log-in that the server has not told us.
+var (
+	// ErrNoCredentials: the server wants something that the credentials lack.
+	ErrNoCredentials = errors.New("no credentials for what the server asks")
+	// ErrMethod: the server wants a method that pgweir does not know.
+	ErrMethod = errors.New("authentication method not supported")
+	// ErrProtocol: the server does what no Postgres does.
+	ErrProtocol = errors.New("server does not follow the protocol")
+	// ErrImposter: the server does not know the user's secret.
+	ErrImposter = errors.New("server could not prove that it knows the password")
+)
+
+// Target is a server and who to be there.
+type Target struct {
+	Network, Address string // as net.Dial takes them: tcp host:port, unix path
+	User, Database   string
+	Credentials      Credentials
+	Params           []wire.Param // further start-up parameters, in that order
+	CPU              CPU          // bounds the derivation of keys
+}
+
+// Server is a connection on which a log-in is complete: the server waits for its
+// first query. Conn has no deadline, and nothing was read of what comes next.
+type Server struct {
+	Conn    net.Conn
+	PID     uint32       // for cancel requests; 0 with
+	Secret  []byte       // nil: the server gave no key
+	Status  []wire.Param // ParameterStatus in the order of their first appearance, each once
+	Version string       // server_version, "" if not reported
+}
+
+// Dial connects to the target and logs in with protocol 3.0.
+//
+// An ErrorResponse of the server comes back as a *wire.Error with the server's own
+// fields, to be had with errors.As; before Dial returns it has waited, for a
+// second at most, until that server process is gone. Of other errors some wrap one
+// of this package's. All is bounded by ctx.
+func Dial(ctx context.Context, t Target) (*Server, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, t.Network, t.Address)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Login(ctx, conn, t)
+	if err != nil {
+		if _, ok := errors.AsType[*wire.Error](err); ok {
+			awaitEnd(ctx, conn, time.Second)
+		}
+		_ = conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Login logs in on a connection. On an error it is of no use any more, and left to
+// the caller to close.
+func Login(ctx context.Context, conn net.Conn, t Target) (*Server, error) {
+	release := bound(ctx, conn)
+	defer release()
+	h := &handshake{conn: conn, target: t, server: &Server{Conn: conn}}
+	if err := h.run(); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = fmt.Errorf("server closed the connection: %w", io.ErrUnexpectedEOF)
+		}
+		return nil, blame(ctx, err)
+	}
+	return h.server, nil
+}
+
+// awaitEnd reads until the peer has closed. A Postgres process keeps its socket
+// until it has given back its place among the connections.
+func awaitEnd(ctx context.Context, conn net.Conn, atMost time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	defer bound(ctx, conn)()
+	_, _ = io.Copy(io.Discard, io.LimitReader(conn, maxLogin)) // any error is an end
+}
+
+// Cancel sends a CancelRequest for the key of a server and returns when the server
+// has dealt with it, which is when it closes the connection. All is bounded by ctx.
+// There is no answer: no error does not mean that anything was cancelled.
+func Cancel(ctx context.Context, network, address string, pid uint32, secret []byte) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	release := bound(ctx, conn)
+	defer release()
+	if _, err := conn.Write(wire.AppendCancelRequest(nil, pid, secret)); err != nil {
+		return blame(ctx, err)
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(conn, maxLogin))
+	if err == nil && n == maxLogin {
+		err = fmt.Errorf("answer to a cancel request: %w", ErrProtocol)
+	}
+	return blame(ctx, err)
+}
