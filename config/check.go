@@ -93,9 +93,10 @@ func (d *decoder) checkAuth() {
 }
 
 func (d *decoder) checkUpstream(u *Upstream) {
-	prefix := "upstream." + u.Name + "."
+	section := dotted("upstream", u.Name)
+	prefix := section + "."
 	if _, ok := d.given[prefix+"url"]; !ok {
-		d.complain(prefix+"url", d.placeOf("upstream."+u.Name), "is missing",
+		d.complain(prefix+"url", d.placeOf(section), "is missing",
 			`Write url = "postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=disable".`)
 	}
 	_, u.reserveGiven = d.given[prefix+"reserve"]
@@ -117,7 +118,8 @@ func (d *decoder) checkUpstream(u *Upstream) {
 }
 
 func (d *decoder) checkDatabase(b *Database) {
-	key := "database." + b.Name + ".upstream"
+	section := dotted("database", b.Name)
+	key := section + ".upstream"
 	at, given := d.given[key]
 	switch {
 	case given && !d.fine(key):
@@ -126,22 +128,24 @@ func (d *decoder) checkDatabase(b *Database) {
 	case !given && len(d.config.Upstreams) == 1:
 		b.Upstream = d.config.Upstreams[0].Name
 	case !given && len(d.config.Upstreams) > 1:
-		d.complain(key, d.placeOf("database."+b.Name), "is missing, and there is more than one upstream",
+		d.complain(key, d.placeOf(section), "is missing, and there is more than one upstream",
 			"Write upstream = "+strconv.Quote(d.anUpstream())+".")
 	}
 }
 
 // upstreamAdvice names the upstream that was meant.
 func (d *decoder) upstreamAdvice(name string) string {
-	names := make([]string, len(d.config.Upstreams))
-	for i, u := range d.config.Upstreams {
-		names[i] = u.Name
+	var names []string
+	for _, u := range d.config.Upstreams {
+		if d.fine(dotted("upstream", u.Name)) {
+			names = append(names, u.Name)
+		}
 	}
 	if near := Nearest(name, names); near != "" {
 		return "Did you mean " + strconv.Quote(near) + "?"
 	}
 	if len(names) == 0 {
-		return "Write a section [upstream." + name + "]."
+		return "Write a section [" + dotted("upstream", name) + "]."
 	}
 	return "The upstreams are " + strings.Join(names, ", ") + "."
 }

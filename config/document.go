@@ -52,7 +52,7 @@ const (
 func read(src *source) (document, []Problem) {
 	var problems []Problem
 	text := []byte(src.text)
-	last := -1 // line of the last mistake
+	tail := -1 // the line up to which more mistakes belong to the last one
 	for range maxLinesLeftOut {
 		var values map[string]any
 		err := toml.Unmarshal(text, &values)
@@ -62,12 +62,18 @@ func read(src *source) (document, []Problem) {
 			return doc, problems
 		}
 		place, message := syntaxError(text, err)
-		line := strings.Count(src.text[:place.from], "\n")
-		if last < 0 || line > last+1 { // else it is the tail of the same mistake
+		line := lineOf(text, place.from)
+		start := startOfExpression(text, place.from)
+		switch {
+		case line <= tail:
+			tail = max(tail, line+1)
+		default:
 			problems = append(problems, src.locate(Problem{Message: message, Fix: syntaxFix(message)}, place))
+			if lineOf(text, start) < line || isOpen(text[start:lineEnd(text, start)]) {
+				tail = line + 1
+			}
 		}
-		last = max(last, line)
-		if len(problems) >= maxSyntaxProblems || !leaveOut(text, startOfExpression(text, place.from)) {
+		if len(problems) >= maxSyntaxProblems || !leaveOut(text, start) {
 			break
 		}
 	}
@@ -92,7 +98,7 @@ func syntaxError(text []byte, err error) (span, string) {
 // syntaxFix adds what people usually meant.
 func syntaxFix(message string) string {
 	switch {
-	case strings.Contains(message, "start of value"):
+	case strings.Contains(message, "start of value"), strings.Contains(message, "expected keyword"), strings.Contains(message, "must be quoted"):
 		return `Text is written in quotes, and so are durations, sizes and addresses: key = "5s".`
 	case strings.Contains(message, "already"), strings.Contains(message, "duplicate"):
 		return "Keep one of the two."
@@ -128,6 +134,18 @@ func startOfExpression(text []byte, mistake int) int {
 	}
 	return start
 }
+
+// isOpen reports whether a line begins something that ends on a later one.
+func isOpen(line []byte) bool {
+	if bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) {
+		return false
+	}
+	count := func(s string) int { return bytes.Count(line, []byte(s)) }
+	return count("[") > count("]") || count("{") > count("}") || count(`"""`)%2 == 1 || count("'''")%2 == 1
+}
+
+// lineOf is the number of the line that offset is in, from 0.
+func lineOf(text []byte, offset int) int { return bytes.Count(text[:offset], []byte("\n")) }
 
 // endOf is the offset behind an expression.
 func endOf(n *unstable.Node) int {

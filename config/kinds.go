@@ -178,7 +178,7 @@ func size(target *Size, low, high Size) kind {
 	k := kind{admits: fmt.Sprintf(`a size from "%v" to "%v"`, low, high)}
 	k.set = func(v value) *complaint {
 		if v.kind == unstable.Integer {
-			return k.must(v, `"`+v.text+`B"`)
+			return k.must(v, bytesFix(v.text))
 		}
 		s, err := ParseSize(v.text)
 		switch {
@@ -195,6 +195,15 @@ func size(target *Size, low, high Size) kind {
 		return nil
 	}
 	return k
+}
+
+// bytesFix turns a bare number into a size, quoted.
+func bytesFix(digits string) string {
+	n, err := strconv.ParseUint(strings.ReplaceAll(digits, "_", ""), 10, 40)
+	if err != nil || n == 0 {
+		return ""
+	}
+	return strconv.Quote(Size(n).String())
 }
 
 // binaryUnit turns "64MB" into "64MiB", quoted; anything else into nothing.

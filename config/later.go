@@ -43,7 +43,7 @@ func laterKeys() []laterKey {
 		{"workload", "deadline", `"none"`},
 		{"workload", "session_wait", ""},
 		{"workload", "class", ""},
-		{"workload", "max_pinned", `"100%"`},
+		{"workload", "max_pinned", ""},
 	}
 }
 

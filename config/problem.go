@@ -50,7 +50,12 @@ func (p Problem) String() string {
 // sortProblems orders problems as a reader meets them in the file.
 func sortProblems(list []Problem) {
 	slices.SortStableFunc(list, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		switch {
+		case a.Line == 0 || b.Line == 0:
+			return cmp.Compare(b.Line, a.Line) // what has no place comes last
+		default:
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		}
 	})
 }
 

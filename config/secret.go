@@ -8,20 +8,34 @@ import (
 
 // Secret holds a password. Whatever formats, logs or marshals it gets four asterisks; only
 // [Secret.Reveal] gives the text. The zero Secret means that none was given.
-type Secret struct{ text string }
+//
+// The text is behind a pointer for the cases that no method is asked about: %p, and a
+// Secret in somebody's unexported field. For the same reason == does not compare; use
+// [Secret.Equal].
+type Secret struct{ text *string }
 
 // NewSecret wraps a password.
-func NewSecret(text string) Secret { return Secret{text} }
+func NewSecret(text string) Secret {
+	if text == "" {
+		return Secret{}
+	}
+	return Secret{&text}
+}
 
 // Reveal is the password itself.
-func (s Secret) Reveal() string { return s.text }
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
 
 // IsSet reports whether there is a password.
-func (s Secret) IsSet() bool { return s.text != "" }
+func (s Secret) IsSet() bool { return s.text != nil }
 
 // Equal compares in a time that depends on the lengths only.
 func (s Secret) Equal(other Secret) bool {
-	return subtle.ConstantTimeCompare([]byte(s.text), []byte(other.text)) == 1
+	return subtle.ConstantTimeCompare([]byte(s.Reveal()), []byte(other.Reveal())) == 1
 }
 
 // String is "****", or empty where no password was given.

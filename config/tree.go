@@ -2,6 +2,8 @@ package config
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 )
@@ -44,6 +46,21 @@ func keyPath(it unstable.Iterator) ([]string, span) {
 		at.to = int(n.Raw.Offset + n.Raw.Length)
 	}
 	return path, at
+}
+
+// dotted writes the parts of a key as TOML does, in quotes where they need them.
+func dotted(parts ...string) string {
+	var b strings.Builder
+	for i, part := range parts {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+			part = strconv.Quote(part)
+		}
+		b.WriteString(part)
+	}
+	return b.String()
 }
 
 // keyValue adds a key to an open section, below a prefix.

@@ -17,6 +17,7 @@ type durationUnit struct {
 // durationUnits are the units in which a duration is written, the largest first.
 func durationUnits() []durationUnit {
 	return []durationUnit{
+		{"d", 24 * time.Hour},
 		{"h", time.Hour},
 		{"m", time.Minute},
 		{"s", time.Second},
@@ -28,10 +29,7 @@ func durationUnits() []durationUnit {
 
 // unitSize adds to durationUnits what Postgres calls the same units, for reading.
 func unitSize(name string) (time.Duration, bool) {
-	switch name {
-	case "d":
-		return 24 * time.Hour, true
-	case "min":
+	if name == "min" {
 		return time.Minute, true
 	}
 	for _, u := range durationUnits() {

@@ -41,7 +41,7 @@ func (u URL) Address() string {
 
 // String is the URL with four asterisks for the password.
 func (u URL) String() string {
-	login := url.PathEscape(u.User)
+	login := url.User(u.User).String()
 	if u.Password.IsSet() {
 		login += ":" + u.Password.String()
 	}

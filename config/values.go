@@ -20,7 +20,7 @@ func (d Duration) IsNone() bool { return d < 0 }
 // mean "at once".
 func (d Duration) Std() time.Duration { return max(0, time.Duration(d)) }
 
-// String writes d as a file does: "none", "200ms", "1h30m".
+// String writes d as a file does: "none", "200ms", "1h30m", "7d".
 func (d Duration) String() string {
 	if d.IsNone() {
 		return "none"

@@ -1,0 +1,338 @@
+package config
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pelletier/go-toml/v2"
+)
+
+// updating reports whether the golden files are to be written: go test ./config -args update
+func updating() bool { return flag.Arg(0) == "update" }
+
+// testEnv is the environment of the files in testdata.
+func testEnv(name string) string {
+	return map[string]string{
+		"REPORTS_URL":    "postgres://reporter:hunter2@10.0.0.6/reports",
+		"REPORTS_BUDGET": "12",
+		"WORD":           "seven-hunter2",
+		"SECRET_URL":     "postgres://pgweir:hunter2@db/x?sslmode=hunter2",
+	}[name]
+}
+
+// files are the files of testdata with the suffix.
+func files(t testing.TB, suffix string) []string {
+	t.Helper()
+	list, err := filepath.Glob("testdata/*" + suffix)
+	if err != nil || len(list) == 0 {
+		t.Fatalf("no files *%s: %v", suffix, err)
+	}
+	return list
+}
+
+// golden compares with a file, or writes it.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if updating() {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("not as in %s (-want +got):\n%s", path, diff)
+	}
+}
+
+func read1(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestBadFiles(t *testing.T) {
+	for _, file := range files(t, ".bad.toml") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			c, problems := ParseEnv(filepath.Base(file), read1(t, file), testEnv)
+			if c != nil || len(problems) == 0 {
+				t.Fatalf("accepted: %v", c)
+			}
+			var b strings.Builder
+			for _, p := range problems {
+				b.WriteString(p.String() + "\n\n")
+			}
+			if strings.Contains(b.String(), "hunter2") {
+				t.Errorf("a password shows:\n%s", b.String())
+			}
+			golden(t, strings.TrimSuffix(file, ".bad.toml")+".problems", b.String())
+		})
+	}
+}
+
+func TestGoodFiles(t *testing.T) {
+	for _, file := range files(t, ".good.toml") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			c, problems := ParseEnv(file, read1(t, file), testEnv)
+			if len(problems) > 0 {
+				t.Fatalf("refused: %v", problems)
+			}
+			golden(t, strings.TrimSuffix(file, ".good.toml")+".config", dump(c))
+		})
+	}
+}
+
+// dump writes a configuration for a golden file, one value per line.
+func dump(c *Config) string {
+	var b strings.Builder
+	line := func(name string, v any) { fmt.Fprintf(&b, "%-24s %+v\n", name, v) }
+	line("listen", c.Listen)
+	line("max_client_conn", c.MaxClientConn)
+	line("client_login_timeout", c.ClientLoginTimeout)
+	line("max_logins", c.MaxLogins)
+	line("shutdown_timeout", c.ShutdownTimeout)
+	line("drain_delay", c.DrainDelay)
+	line("max_prepared_statements", c.MaxPreparedStatements)
+	line("query_text_limit", c.QueryTextLimit)
+	line("log", c.Log)
+	line("tls", c.TLS)
+	line("auth", c.Auth)
+	for _, u := range c.Upstreams {
+		line("upstream", u.Name)
+		line("  url", u.URL)
+		line("  address", u.URL.Network()+" "+u.URL.Address())
+		line("  password", u.URL.Password.IsSet())
+		line("  budget", u.Budget)
+		line("  reserve", fmt.Sprintf("%d, given %t", u.Reserve, u.reserveGiven))
+		line("  slots", u.Slots)
+		line("  server_connect_timeout", u.ServerConnectTimeout)
+		line("  connect_parallel", u.ConnectParallel)
+		line("  connect_rate", u.ConnectRate)
+		line("  server_lifetime", u.ServerLifetime)
+		line("  server_idle_timeout", u.ServerIdleTimeout)
+		line("  tcp_user_timeout", u.TCPUserTimeout)
+	}
+	for _, d := range c.Databases {
+		line("database", fmt.Sprintf("%+v", d))
+	}
+	line("workload", c.Workload)
+	for _, w := range c.Warnings() {
+		line("warning", w)
+	}
+	return b.String()
+}
+
+func TestInlineTablesMeanTheSame(t *testing.T) {
+	inline, problems := ParseEnv("x.toml", read1(t, "testdata/inline.good.toml"), testEnv)
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	headers, problems := Parse("x.toml", []byte(`
+listen = ["127.0.0.1:6432", "/run/pgweir"]
+[log]
+level = "warn"
+[upstream.main]
+url = "postgres://pgweir@db/postgres"
+budget = 3
+[database.shop]
+dbname = "shop"
+[[workload]]
+max_wait = "1s"
+`))
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	if diff := cmp.Diff(headers, inline, cmp.AllowUnexported(Config{}, Upstream{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProblemsAreInTheOrderOfTheFile(t *testing.T) {
+	for _, file := range files(t, ".bad.toml") {
+		_, problems := ParseEnv(file, read1(t, file), testEnv)
+		for i := 1; i < len(problems); i++ {
+			a, b := problems[i-1], problems[i]
+			if b.Line > 0 && (a.Line == 0 || a.Line > b.Line || a.Line == b.Line && a.Column > b.Column) {
+				t.Errorf("%s: %v comes before %v", file, a, b)
+			}
+		}
+	}
+}
+
+func TestDefaultsAreAFileThatSaysNothing(t *testing.T) {
+	text := Defaults()
+	c, problems := Parse("pgweir.toml", []byte(text))
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	least, problems := Parse("pgweir.toml", []byte(`
+[upstream.main]
+url = "postgres://pgweir:secret@10.0.0.5:5432/postgres?sslmode=disable"
+[database."*"]
+`))
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	c.Upstreams[0].reserveGiven = false // the one key whose presence means something
+	if diff := cmp.Diff(least, c, cmp.AllowUnexported(Config{}, Upstream{})); diff != "" {
+		t.Errorf("a file of defaults differs from one without (-without +with):\n%s", diff)
+	}
+	for _, k := range Keys() {
+		if !strings.Contains(text, k.Name+" = ") {
+			t.Errorf("%s is missing", k.Name)
+		}
+	}
+}
+
+func TestEveryKeyIsDocumented(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range Keys() {
+		id := k.Table + " " + k.Name
+		if seen[id] {
+			t.Errorf("%s is there twice", id)
+		}
+		seen[id] = true
+		if k.Doc == "" || k.Admits == "" || !strings.HasSuffix(k.Doc, ".") {
+			t.Errorf("%s: doc %q, admits %q", id, k.Doc, k.Admits)
+		}
+		if (k.Default == "") == (k.Example == "") {
+			t.Errorf("%s has default %q and example %q", id, k.Default, k.Example)
+		}
+		isNumber := strings.Contains(k.Admits, "a number from")
+		if isNumber != (k.Unit != "") {
+			t.Errorf("%s admits %s and has the unit %q", id, k.Admits, k.Unit)
+		}
+		if _, later := findLater(strings.Trim(strings.TrimSuffix(k.Table, ".NAME]"), "[]"), k.Name); later {
+			t.Errorf("%s is in force and for later", id)
+		}
+	}
+}
+
+func TestEveryLaterKeyIsRefused(t *testing.T) {
+	const start = "[upstream.main]\nurl = \"postgres://pgweir@db/postgres\"\n[database.\"*\"]\n"
+	file := func(k laterKey, value string) string {
+		line := k.name + " = " + value + "\n"
+		switch k.section {
+		case "":
+			return line + start
+		case "upstream":
+			return strings.Replace(start, "[database", line+"[database", 1)
+		case "database":
+			return start + line
+		case "workload":
+			return start + "[[workload]]\n" + line
+		default:
+			return start + "[" + k.section + "]\n" + line
+		}
+	}
+	for _, k := range laterKeys() {
+		_, problems := Parse("x.toml", []byte(file(k, `"something"`)))
+		if len(problems) != 1 || problems[0].Message != "is "+notYet {
+			t.Errorf("%s %s: %v", k.section, k.name, problems)
+		}
+		if k.already == "" {
+			continue
+		}
+		if _, problems := Parse("x.toml", []byte(file(k, k.already))); len(problems) != 0 {
+			t.Errorf("%s %s = %s: %v", k.section, k.name, k.already, problems)
+		}
+	}
+	for _, s := range laterSections() {
+		for _, head := range []string{"[" + s + "]", "[" + s + ".x]", "[[" + s + ".x]]"} {
+			_, problems := Parse("x.toml", []byte(start+head+"\nx = 1\n"))
+			if len(problems) != 1 || !strings.Contains(problems[0].Message, notYet) {
+				t.Errorf("%s: %v", head, problems)
+			}
+		}
+	}
+}
+
+func TestAFileThatIsTooLarge(t *testing.T) {
+	_, problems := Parse("x.toml", bytes.Repeat([]byte("#"), maxFile+1))
+	if len(problems) != 1 || !strings.Contains(problems[0].Message, "more than") {
+		t.Error(problems)
+	}
+}
+
+func TestManySyntaxErrorsAreBounded(t *testing.T) {
+	_, problems := Parse("x.toml", []byte(strings.Repeat("a b\n", 5000)))
+	if len(problems) != maxSyntaxProblems {
+		t.Errorf("%d problems, want %d", len(problems), maxSyntaxProblems)
+	}
+	_, problems = Parse("x.toml", []byte("a = [\n"+strings.Repeat("\"b\"\n", 5000)))
+	if len(problems) == 0 || len(problems) > maxSyntaxProblems {
+		t.Errorf("%d problems", len(problems))
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, file := range append(files(f, ".bad.toml"), files(f, ".good.toml")...) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, problems := ParseEnv("x.toml", data, testEnv)
+		if (c == nil) != (len(problems) > 0) {
+			t.Fatalf("config %v with problems %v", c, problems)
+		}
+		for _, p := range problems {
+			if p.Message == "" || p.File != "x.toml" || p.Line < 0 || (p.Line > 0) != (p.Column > 0) {
+				t.Fatalf("problem %+v", p)
+			}
+			if strings.ContainsFunc(p.Excerpt, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) {
+				t.Fatalf("excerpt %q", p.Excerpt)
+			}
+			if n := strings.Count(p.Excerpt, "\n"); n > 1 {
+				t.Fatalf("excerpt of %d lines: %q", n+1, p.Excerpt)
+			}
+		}
+		if c == nil {
+			return
+		}
+		var oracle map[string]any
+		if err := toml.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &oracle); err != nil {
+			t.Fatalf("accepted what is not TOML: %v", err)
+		}
+		sound(t, c)
+	})
+}
+
+// sound checks what every accepted configuration promises.
+func sound(t *testing.T, c *Config) {
+	t.Helper()
+	if len(c.Listen) == 0 || len(c.Upstreams) == 0 || len(c.Databases) == 0 {
+		t.Fatalf("nothing to do: %+v", c)
+	}
+	for _, d := range c.Databases {
+		if c.Upstream(d.Upstream) == nil {
+			t.Fatalf("database %q goes nowhere", d.Name)
+		}
+		if i, name, ok := c.Route(d.Name); !ok || name == "" || c.Upstreams[i].Name != d.Upstream {
+			t.Fatalf("database %q is routed to %d %q %t", d.Name, i, name, ok)
+		}
+	}
+	for i, u := range c.Upstreams {
+		if u.URL.User == "" || u.URL.Host == "" || u.URL.Database == "" || u.URL.Port < 1 {
+			t.Fatalf("incomplete URL %+v", u.URL)
+		}
+		b := c.Budget(i, Facts{MaxConnections: 100, SuperuserReserved: 3, RoleLimit: -1})
+		if b.Slots < 1 || b.Reserve < 0 || b.Slots+b.Reserve > b.Connections || b.ConnectRate < 1 {
+			t.Fatalf("budget %+v", b)
+		}
+	}
+}
