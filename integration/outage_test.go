@@ -35,7 +35,7 @@ func TestRestartOfPostgres(t *testing.T) {
 
 // While PostgreSQL is away a session is refused, not ended, and works again afterwards.
 func TestOutageOfPostgres(t *testing.T) {
-	f := startFront(t, plan{more: "[[workload]]\nname = \"all\"\nmatch = { role = [\"app\"] }\nno_server_wait = \"200ms\"\n"})
+	f := startFront(t, plan{more: "[[workload]]\nname = \"default\"\nno_server_wait = \"200ms\"\n"})
 	if f.proc == nil {
 		t.Skip("needs pgweir")
 	}
@@ -107,7 +107,7 @@ func TestVanishedClientsLeaveNothing(t *testing.T) {
 // With every slot taken a statement is refused with 53300 when its wait is over; the
 // session is kept, and so is a transaction, as a failed one.
 func TestRefusalKeepsTheSession(t *testing.T) {
-	f := startFront(t, plan{slots: 1, more: "[[workload]]\nname = \"all\"\nmatch = { role = [\"app\"] }\nmax_wait = \"200ms\"\n"})
+	f := startFront(t, plan{slots: 1, more: "[[workload]]\nname = \"default\"\nmax_wait = \"200ms\"\n"})
 	if f.proc == nil {
 		t.Skip("needs pgweir")
 	}
