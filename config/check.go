@@ -173,12 +173,6 @@ func (c *Config) warn() {
 		if !used[u.Name] {
 			c.warnings = append(c.warnings, "no database uses upstream "+strconv.Quote(u.Name))
 		}
-		if u.reserveGiven || u.Budget.IsAuto() {
-			continue
-		}
-		if _, note := u.reserveOf(int(u.Budget)); note != "" {
-			c.warnings = append(c.warnings, "upstream "+strconv.Quote(u.Name)+": "+note)
-		}
 	}
 }
 

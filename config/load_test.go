@@ -62,7 +62,7 @@ func TestLoadMissesFiles(t *testing.T) {
 		{write(t, dir, "trust.toml", "[auth]\nauth_type = \"trust\"\nauth_file = \"nobody.txt\"\n"+least, 0o600), "nobody.txt: no such file or directory"},
 	} {
 		config, problems := Load(c.path)
-		if config != nil || len(problems) != 1 || !strings.Contains(problems[0].String(), c.want) || problems[0].File != c.path {
+		if config != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail(), c.want) || problems[0].File != c.path {
 			t.Errorf("%s: %v, want %q", c.path, problems, c.want)
 		}
 	}
@@ -107,7 +107,7 @@ func TestFromURLTellsWhatIsWrong(t *testing.T) {
 	_, problems := FromURL("postgres://app:hunter2@db:x/shop?sslmode=require")
 	var b strings.Builder
 	for _, p := range problems {
-		b.WriteString(p.String() + "\n\n")
+		b.WriteString(p.Detail() + "\n\n")
 	}
 	golden(t, "testdata/from_url.golden", b.String())
 }

@@ -72,7 +72,7 @@ func TestBadFiles(t *testing.T) {
 			}
 			var b strings.Builder
 			for _, p := range problems {
-				b.WriteString(p.String() + "\n\n")
+				b.WriteString(p.Detail() + "\n\n")
 			}
 			if strings.Contains(b.String(), "hunter2") {
 				t.Errorf("a password shows:\n%s", b.String())

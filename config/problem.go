@@ -34,9 +34,9 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// String is the problem as `check` shows it: the line of [Problem.Error], the excerpt, and
+// Detail is the problem as `check` shows it: the line of [Problem.Error], the excerpt, and
 // what to write instead. It ends without a newline.
-func (p Problem) String() string {
+func (p Problem) Detail() string {
 	text := p.Error()
 	if p.Excerpt != "" {
 		text += "\n" + p.Excerpt

@@ -160,8 +160,8 @@ func TestNoProblemShowsThePassword(t *testing.T) {
 			rapid.StringMatching(`[a-z%]{0,8}`).Draw(t, "user") + ":" + password +
 			rapid.SampledFrom([]string{"@", "%zz@", "/x@", "#@"}).Draw(t, "at") + noise("host") + noise("rest")
 		for _, p := range append(problemsOf(text), problemsOfFile("[upstream.main]\nurl = \""+text+"\" "+noise("garbage")+"\n")...) {
-			if strings.Contains(p.String(), password) {
-				t.Fatalf("%s shows in:\n%s", text, p)
+			if strings.Contains(p.Detail(), password) {
+				t.Fatalf("%s shows in:\n%s", text, p.Detail())
 			}
 		}
 	})

@@ -59,9 +59,9 @@ func check(_ context.Context, e *env, args []string) int {
 // problems prints why a configuration is refused.
 func (e *env) problems(list []config.Problem) {
 	for _, p := range list {
-		e.errorf("%s\n\n", p)
+		e.errorf("%s\n\n", p.Detail())
 	}
-	e.errorf("%s; nothing was started\n", plural(len(list), "problem"))
+	e.errorf("%s\n", plural(len(list), "problem"))
 }
 
 // plural is a number with its noun.

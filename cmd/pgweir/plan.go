@@ -45,16 +45,19 @@ func (p *planner) clients(c *config.Config) {
 		auth += ", only role " + c.Auth.User
 	}
 	p.line("login", "%s", auth)
-	p.line("SIGTERM", "serve for %v more, then let transactions finish; at an end after %s",
-		c.DrainDelay, orNone(c.ShutdownTimeout, "the last one, however long"))
+	p.line("SIGTERM", "%s", shutdown(c))
 }
 
-// orNone is a duration, or the words for "none".
-func orNone(d config.Duration, words string) string {
-	if d.IsNone() {
-		return words
+// shutdown tells what happens after SIGTERM.
+func shutdown(c *config.Config) string {
+	text := "let transactions finish"
+	if c.DrainDelay > 0 {
+		text = fmt.Sprintf("serve for %v more, then %s", c.DrainDelay, text)
 	}
-	return d.String()
+	if c.ShutdownTimeout.IsNone() {
+		return text + ", however long that takes"
+	}
+	return fmt.Sprintf("%s; at an end after %v", text, c.ShutdownTimeout)
 }
 
 // upstream writes the budget of one upstream and what follows from it.
@@ -65,7 +68,7 @@ func (p *planner) upstream(c *config.Config, i int, facts config.Facts) {
 	p.line("upstream", "%s: %s", u.Name, u.URL)
 	if u.Budget.IsAuto() {
 		p.line("  budget", "auto: 0.7 x (max_connections - superuser_reserved_connections - reserved_connections - others)")
-		p.line("", "%s connections if Postgres says so; it is asked at the start", b.Sum)
+		p.line("", "%s (assumed numbers; Postgres is asked at the start)", b.Sum)
 	} else {
 		p.line("  budget", "%d connections, as configured", b.Connections)
 	}
@@ -79,11 +82,25 @@ func (p *planner) upstream(c *config.Config, i int, facts config.Facts) {
 	p.line("  capacity", "%s", capacities(b.Slots))
 	p.queue(c.Workload, b)
 	p.line("  logins", "%d at once, %d per second, each at most %v", min(u.ConnectParallel, b.Connections), b.ConnectRate, u.ServerConnectTimeout)
-	p.line("  servers", "closed after %s idle, or when idle at the age of %s +-20 %%",
-		orNone(u.ServerIdleTimeout, "no time"), orNone(u.ServerLifetime, "never"))
+	p.line("  servers", "%s", retirement(u))
 	for _, note := range b.Notes {
 		p.line("  note", "%s", note)
 	}
+}
+
+// retirement tells when server connections are closed.
+func retirement(u *config.Upstream) string {
+	var when []string
+	if !u.ServerIdleTimeout.IsNone() {
+		when = append(when, fmt.Sprintf("after %v without work", u.ServerIdleTimeout))
+	}
+	if !u.ServerLifetime.IsNone() {
+		when = append(when, fmt.Sprintf("at the age of %v +-20 %%, when idle", u.ServerLifetime))
+	}
+	if len(when) == 0 {
+		return "never closed for their age or for idleness"
+	}
+	return "closed " + strings.Join(when, ", or ")
 }
 
 // examples are durations of a transaction: a lookup, a page, a report.

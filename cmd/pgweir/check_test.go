@@ -1,0 +1,123 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// configFile writes a configuration beside an empty list of users.
+func configFile(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"pgweir.toml": text, "userlist.txt": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "pgweir.toml")
+}
+
+// plain makes an output independent of the directory.
+func plain(path, text string) string {
+	return strings.ReplaceAll(text, filepath.Dir(path)+"/", "")
+}
+
+func TestCheckAutomaticBudget(t *testing.T) {
+	path := configFile(t, `
+[upstream.main]
+url = "${DATABASE_URL}"
+[database."*"]
+`)
+	environment := map[string]string{"DATABASE_URL": "postgres://pgweir:hunter2@10.0.0.5/postgres"}
+	r := pgweir(t, environment, "check", path)
+	if r.code != exitOK || r.stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	golden(t, "plan-auto.txt", plain(path, r.stdout))
+
+	r = pgweir(t, environment, "check", path, "--max-connections", "200", "--superuser-reserved=5", "--reserved", "10", "--others", "4", "--role-limit", "3")
+	if r.code != exitOK || r.stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	golden(t, "plan-facts.txt", plain(path, r.stdout))
+}
+
+func TestCheckConfiguredBudget(t *testing.T) {
+	path := configFile(t, `
+listen = ["0.0.0.0:6432", "/run/pgweir"]
+max_client_conn = 100
+shutdown_timeout = "none"
+drain_delay = "0s"
+[auth]
+auth_type = "trust"
+[upstream.main]
+url = "postgres://pgweir:hunter2@/postgres?host=/run/postgresql"
+budget = 20
+slots = 8
+connect_rate = 50
+server_lifetime = "none"
+server_idle_timeout = "none"
+[upstream.spare]
+url = "postgres://pgweir:hunter2@10.0.0.6/postgres"
+budget = 2
+[database.shop]
+upstream = "main"
+dbname = "shop_v2"
+[[workload]]
+max_wait = "500ms"
+max_waiting = 50
+`)
+	r := pgweir(t, nil, "check", path)
+	if r.code != exitOK || r.stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	golden(t, "plan-fixed.txt", plain(path, r.stdout))
+}
+
+func TestCheckProblems(t *testing.T) {
+	path := configFile(t, `
+max_client_con = 100
+[upstream.main]
+url = "postgres://pgweir:hunter2@10.0.0.5/postgres?sslmode=require"
+budget = 0
+`)
+	r := pgweir(t, nil, "check", path)
+	if r.code != exitUsage || r.stdout != "" {
+		t.Fatalf("%+v", r)
+	}
+	golden(t, "problems.txt", plain(path, r.stderr))
+
+	r = pgweir(t, nil, "check", filepath.Join(filepath.Dir(path), "absent.toml"))
+	if r.code != exitUsage || r.stdout != "" || !strings.Contains(r.stderr, "no such file") || !strings.Contains(r.stderr, "\n1 problem\n") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestCheckNeverShowsThePassword(t *testing.T) {
+	for _, text := range []string{
+		"[upstream.main]\nurl = \"postgres://pgweir:hunter2@10.0.0.5/postgres\"\n[database.\"*\"]\n",
+		"[upstream.main]\nurl = \"postgres://pgweir:hunter2@10.0.0.5/postgres\"\n",
+		"[upstream.main]\nurl = \"postgres://pgweir:hunter2@10.0.0.5/postgres\n",
+		"[upstream.main]\nurl = postgres://pgweir:hunter2@10.0.0.5/postgres\n",
+		"[upstream.main]\nurl = \"${SECRET}\"\n[database.\"*\"]\n",
+		"[upstream.main]\nurl = \"${BROKEN}\"\n[database.\"*\"]\n",
+	} {
+		environment := map[string]string{"SECRET": "postgres://pgweir:hunter2@10.0.0.5/postgres", "BROKEN": "pgweir:hunter2@10.0.0.5"}
+		if r := pgweir(t, environment, "check", configFile(t, text)); strings.Contains(r.stdout+r.stderr, "hunter2") {
+			t.Errorf("%s\n%+v", text, r)
+		}
+	}
+}
+
+func TestCheckDefaults(t *testing.T) {
+	r := pgweir(t, nil, "check", "--defaults")
+	if r.code != exitOK || r.stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	golden(t, "defaults.toml", r.stdout)
+	if again := pgweir(t, nil, "check", configFile(t, r.stdout)); again.code != exitOK {
+		t.Errorf("the defaults are no configuration: %+v", again)
+	}
+}
