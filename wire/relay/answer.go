@@ -29,7 +29,7 @@ func (s *Server) Input(in []byte, p *Plan) (used int, ev Event) {
 			return used, Broken
 		}
 		raw := in[used:min(used+size, len(in))]
-		if len(raw) < size && needsWhole(raw[0]) {
+		if len(raw) < size && (needsWhole(raw[0]) || raw[0] == wire.MsgErrorResponse && len(raw) < errorHead) {
 			if size > maxWhole {
 				return used, Broken
 			}
@@ -50,11 +50,18 @@ func (s *Server) Input(in []byte, p *Plan) (used int, ev Event) {
 		if ev == None {
 			ev = s.state(p)
 		}
+		if ev == None && s.fifo.guesses == 0 && !s.doubt {
+			ev = s.unstall()
+		}
 		if ev != None {
 			return used, ev
 		}
 	}
 }
+
+// errorHead is how much of an ErrorResponse must be there: severity and SQLSTATE
+// come first.
+const errorHead = 128
 
 // maxWhole bounds the messages that are only looked at complete.
 const maxWhole = 64 << 10
@@ -84,7 +91,6 @@ func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
 	case wire.MsgReadyForQuery:
 		return s.ready(raw, p)
 	}
-	s.lastError = false
 	if s.fifo.empty() {
 		return false, Broken
 	}
@@ -282,7 +288,6 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	if !e.kind.ready() {
 		return false, Broken
 	}
-	s.lastError = false
 	s.tx = raw[wire.HeaderLen]
 	s.copyIn, s.copyOut = false, false
 	inj, show := e.inj, e.fate == forward
@@ -336,10 +341,15 @@ func (s *Server) state(p *Plan) Event {
 			s.push(entry{kind: kQuery, fate: swallow, inj: injRollback})
 			return None
 		}
+		s.orphan = false
 		return Release
 	}
 	if c == nil {
-		return Release // cleaned
+		if s.cleaning {
+			s.cleaning = false
+			return Release
+		}
+		return None // something said out of turn
 	}
 	if s.tx == wire.Idle && (c.rest == 0 || c.drop) && !c.settle {
 		return Release

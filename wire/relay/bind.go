@@ -44,7 +44,6 @@ func (s *Server) Failure() *wire.Error { return s.failure }
 // paramsFailed handles an error that answers our own settings. They were one
 // implicit transaction, so the server is as it was before.
 func (s *Server) paramsFailed(raw []byte) (show bool, ev Event) {
-	s.lastError = false
 	s.applied = s.before
 	s.failure = wire.ErrorFields(raw[wire.HeaderLen:])
 	if s.client == nil || !s.client.settle {
@@ -112,7 +111,7 @@ func (s *Server) Clean(p *Plan) {
 		s.forgetPrepared()
 	}
 	p.server(p.build(func(dst []byte) []byte { return wire.AppendQuery(dst, sql) }))
-	s.foreign = false
+	s.foreign, s.cleaning = false, true
 	s.push(entry{kind: kQuery, fate: swallow, inj: injReset})
 }
 

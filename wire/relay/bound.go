@@ -24,6 +24,10 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 		c.stalled = true
 		return 0, None
 	}
+	if s.guessing(m) {
+		c.stalled = true
+		return 0, None
+	}
 	if s.skip {
 		// The server discards it unread, so it may as well stay here.
 		return c.take(m, p, true), None
@@ -49,14 +53,35 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 	return c.take(m, p, false), None
 }
 
+// guessing reports whether what the message means depends on whether an earlier
+// batch of the pipeline, not answered yet, fails: it closed or defined names
+// that a failure would bring back or take away.
+func (s *Server) guessing(m message) bool {
+	if s.fifo.guesses == 0 {
+		return false
+	}
+	body := m.body()
+	switch m.typ() {
+	case wire.MsgParse:
+		return len(body) == 0 || body[0] != 0
+	case wire.MsgBind:
+		_, rest, ok := cstring(body)
+		return !s.fresh || !ok || len(rest) == 0 || rest[0] != 0
+	case wire.MsgDescribe, wire.MsgClose:
+		return !s.fresh || len(body) != 2
+	case wire.MsgQuery:
+		return true
+	}
+	return false
+}
+
 // push records that an answer is expected.
 func (s *Server) push(e entry) {
-	s.lastError = false
 	s.fifo.push(e)
 	switch e.kind {
 	case kCopyEnd:
 	case kSync, kQuery, kFunction:
-		s.batch = false
+		s.batch, s.fresh = false, false
 		if s.begun && s.client != nil {
 			s.client.settle = true
 		}
@@ -245,6 +270,7 @@ func (c *Client) parseUnnamed(tail []byte) {
 	s.setUnnamed(c.unnamed)
 	s.foreign = false
 	s.push(e)
+	s.fresh = true
 }
 
 // mark notes what running the statement may do and leave on the server.
@@ -294,6 +320,10 @@ const poisonName = namePrefix + "none"
 
 func duplicateName(name string) *wire.Error {
 	return &wire.Error{Severity: "ERROR", Code: "42P05", Message: `prepared statement "` + name + `" already exists`}
+}
+
+func unknownName(name string) *wire.Error {
+	return &wire.Error{Severity: "ERROR", Code: "26000", Message: `prepared statement "` + name + `" does not exist`}
 }
 
 var (

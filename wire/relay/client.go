@@ -98,6 +98,7 @@ func (c *Client) Free() {
 // must be given again, with more behind it or after what Acquire, Settled or a
 // full queue asked for has happened.
 func (c *Client) Input(in []byte, p *Plan) (used int, ev Event) {
+	c.stalled = false
 	for {
 		if c.rest > 0 {
 			used += c.stream(in[used:], p)

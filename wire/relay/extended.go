@@ -28,7 +28,7 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 		s.push(entry{kind: kBind})
 		return c.take(m, p, false), None
 	}
-	st := c.names.get(name)
+	st, key := c.names.lookup(name)
 	if st == nil && !ours(name) {
 		s.writes = true
 		s.push(entry{kind: kBind}) // the server knows best whether it exists
@@ -53,7 +53,7 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 	n := min(m.size, len(m.raw))
 	c.rest, c.drop = m.size-n, false
 	p.server(rest)
-	s.push(entry{kind: kBind})
+	s.push(entry{kind: kBind, name: key})
 	return n, None
 }
 
@@ -112,7 +112,7 @@ func (c *Client) describe(m message, p *Plan) (int, Event) {
 		s.push(entry{kind: kDescribeS})
 		return c.take(m, p, false), None
 	}
-	st := c.names.get(name)
+	st, key := c.names.lookup(name)
 	if st == nil {
 		if ours(name) {
 			p.server(p.build(func(dst []byte) []byte { return wire.AppendDescribe(dst, 'S', "?"+string(name)) }))
@@ -124,7 +124,7 @@ func (c *Client) describe(m message, p *Plan) (int, Event) {
 	}
 	prep := c.ensure(st, p)
 	p.server(p.build(func(dst []byte) []byte { return wire.AppendDescribe(dst, 'S', string(prep.name(nil))) }))
-	s.push(entry{kind: kDescribeS})
+	s.push(entry{kind: kDescribeS, name: key})
 	return m.size, None
 }
 

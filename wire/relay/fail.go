@@ -6,9 +6,9 @@ import (
 
 // error handles ErrorResponse: whose it is decides what the server does next.
 func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
-	s.lastError = true
-	if s.fifo.empty() {
-		return s.client != nil, None // out of turn: the server is about to close
+	if v, ok := wire.ErrorField(raw[wire.HeaderLen:], 'V'); s.fifo.empty() || ok && (v == "FATAL" || v == "PANIC") {
+		s.fatal = true // the server is about to close
+		return s.client != nil, None
 	}
 	e := s.fifo.first()
 	switch e.inj {
@@ -36,13 +36,17 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 		if s.tx == wire.InFailed {
 			text = abortedTx
 		}
-		if !s.orphan {
-			p.client(p.build(func(dst []byte) []byte { return wire.AppendError(dst, text) }))
-		}
+		s.tell(text, p)
+	}
+	if e.name != "" && (e.kind == kBind || e.kind == kDescribeS) && wire.ErrorFields(raw[wire.HeaderLen:]).Code == "26000" {
+		// The Parse, in an earlier batch of the pipeline, has failed: the
+		// client knows the statement by another name than the server.
+		show = false
+		s.tell(unknownName(e.name), p)
 	}
 	if s.copyIn {
 		s.copyIn = false
-		s.undo(e)
+		s.undo(e, nil)
 		s.fifo.pop()
 		if ev := s.doubtSyncs(); ev != None || s.doubt {
 			return show, ev
@@ -50,6 +54,13 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 	}
 	s.skipToSync()
 	return show, None
+}
+
+// tell gives the client an error in the place of the server's.
+func (s *Server) tell(e *wire.Error, p *Plan) {
+	if !s.orphan {
+		p.client(p.build(func(dst []byte) []byte { return wire.AppendError(dst, e) }))
+	}
 }
 
 // skipToSync drops the entries that the server will not answer: all up to the
@@ -68,7 +79,7 @@ func (s *Server) skipToSync() (owed int) {
 		if i == 0 {
 			s.failed(&q[i])
 		}
-		s.undo(&q[i])
+		s.undo(&q[i], q[n:])
 	}
 	for i := range n {
 		for k := q[i].n; k > 0; k-- {
@@ -90,8 +101,9 @@ func (s *Server) failed(e *entry) {
 }
 
 // undo takes back what the client or the server was thought to know by a
-// message that failed or was never read.
-func (s *Server) undo(e *entry) {
+// message that failed or was never read. later are the entries of batches
+// behind it, which are not affected.
+func (s *Server) undo(e *entry, later []entry) {
 	if e.prep != nil {
 		if e.kind == kParse {
 			s.forget(e.prep)
@@ -106,19 +118,35 @@ func (s *Server) undo(e *entry) {
 				_, st := c.names.take(i)
 				s.shared.Statements.release(st)
 			}
-		case e.name != "":
+		case e.name != "" && e.kind == kClose:
 			if c.names.find([]byte(e.name)) < 0 {
 				c.names.put(e.name, e.old)
 				e.old = nil
 			}
 		case e.changed:
-			c.setUnnamed(e.old)
-			s.setUnnamed(nil)
-			s.foreign = true
-			e.old = nil
+			s.restoreUnnamed(e, later)
 		}
 	}
 	s.shared.Statements.release(e.old)
+	e.old = nil
+}
+
+// restoreUnnamed brings back the unnamed statement that a message replaced, unless
+// a later batch has replaced it as well: then its failure would bring this one
+// back.
+func (s *Server) restoreUnnamed(e *entry, later []entry) {
+	for i := range later {
+		switch l := &later[i]; {
+		case l.changed:
+			l.old, e.old = e.old, l.old
+			return
+		case l.kind == kParse && l.fate == forward && l.prep == nil:
+			return // the same text again
+		}
+	}
+	s.client.setUnnamed(e.old)
+	s.setUnnamed(nil)
+	s.foreign = true
 	e.old = nil
 }
 
@@ -212,6 +240,5 @@ func (s *Server) beginError(p *Plan) (show bool, ev Event) {
 	p.server(p.build(func(dst []byte) []byte { return wire.AppendEmpty(dst, wire.MsgSync) }))
 	s.skip = false
 	s.push(entry{kind: kSync, inj: injSync})
-	s.lastError = true
 	return true, None
 }

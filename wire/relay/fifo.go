@@ -64,11 +64,21 @@ const (
 // client is not read.
 const maxOutstanding = 4096
 
+// defines reports whether the entry's failure would take back what one of the
+// client's names, or no name, stands for.
+func (e *entry) defines() bool {
+	return e.changed || e.name != "" && (e.kind == kParse || e.kind == kClose)
+}
+
 // fifo is the queue of expected answers of one server.
 type fifo struct {
 	q     []entry
 	head  int
 	total int // answers outstanding, markers included
+	// defs counts the entries that define something, guesses those of them
+	// that stand before the last ReadyForQuery in the queue: whether a later
+	// batch meets what they define is not known yet.
+	defs, guesses int
 }
 
 func (f *fifo) empty() bool { return f.total == 0 }
@@ -81,6 +91,12 @@ func (e *entry) plain() bool {
 func (f *fifo) push(e entry) {
 	e.n = 1
 	f.total++
+	if e.defines() {
+		f.defs++
+	}
+	if e.kind.ready() {
+		f.guesses = f.defs
+	}
 	if n := len(f.q); n > f.head && e.plain() {
 		if l := &f.q[n-1]; l.kind == e.kind && l.fate == e.fate && l.plain() && l.n < 1<<15 {
 			l.n++
@@ -102,6 +118,10 @@ func (f *fifo) first() *entry { return &f.q[f.head] }
 func (f *fifo) pop() {
 	f.total--
 	e := &f.q[f.head]
+	if e.defines() {
+		f.defs--
+		f.guesses = max(f.guesses-1, 0)
+	}
 	if e.n--; e.n > 0 {
 		return
 	}

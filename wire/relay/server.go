@@ -49,23 +49,25 @@ type Server struct {
 	client *Client // nil while idle, being cleaned or drained for a client that left
 	fifo   fifo
 
-	tx     byte // state of the last ReadyForQuery
-	batch  bool // extended messages were sent and no Sync yet
-	skip   bool // the server discards until a Sync that was not sent yet
-	copyIn bool // the head entry is a COPY FROM STDIN in progress
-	doubt  bool // Syncs may or may not have been read inside a COPY: a probe will tell
-	probed bool // the probe is under way
-	orphan bool // its client left: swallow what comes
+	tx       byte // state of the last ReadyForQuery
+	batch    bool // extended messages were sent and no Sync yet
+	skip     bool // the server discards until a Sync that was not sent yet
+	copyIn   bool // the head entry is a COPY FROM STDIN in progress
+	doubt    bool // Syncs may or may not have been read inside a COPY: a probe will tell
+	probed   bool // the probe is under way
+	orphan   bool // its client left: swallow what comes
+	cleaning bool // an earlier client's traces are being removed
 
 	writes  bool // something outstanding is not known to be a read
 	copyOut bool // the head entry is a COPY TO STDOUT in progress
 
 	rest        int  // bytes of the current message's body still to come
 	restForward bool // they are the client's
-	lastError   bool // the last message was an ErrorResponse: if the server ends now, the client knows why
+	fatal       bool // FATAL came: the connection is about to end, and the client knows why
 
 	begun       bool // the pending BEGIN was sent and is not answered: nothing may follow the first request
 	beginFailed bool // the pending BEGIN failed: the client is told 'E'
+	fresh       bool // the open batch has its own unnamed statement
 	foreign     bool // an unnamed statement of an earlier client may be there
 	unnamed     *Statement
 
@@ -106,9 +108,9 @@ func (s *Server) Outstanding() int { return s.fifo.total }
 // Dirty reports whether the server must be cleaned before it goes back.
 func (s *Server) Dirty() bool { return s.dirt != 0 }
 
-// LastWasError reports whether the last thing the server said was an error that
-// the client has been given: if the connection ends now, nothing must be added.
-func (s *Server) LastWasError() bool { return s.lastError }
+// Told reports whether the client has been given the server's last word: when
+// the connection ends now, nothing must be added.
+func (s *Server) Told() bool { return s.fatal }
 
 // MidMessage reports whether a message for the client is only partly passed on.
 func (s *Server) MidMessage() bool { return s.rest > 0 && s.restForward }

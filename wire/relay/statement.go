@@ -115,10 +115,16 @@ func (n *names) find(name []byte) int {
 }
 
 func (n *names) get(name []byte) *Statement {
+	st, _ := n.lookup(name)
+	return st
+}
+
+// lookup returns the statement and the name as a string that may be kept.
+func (n *names) lookup(name []byte) (*Statement, string) {
 	if i := n.find(name); i >= 0 {
-		return n.list[i].st
+		return n.list[i].st, n.list[i].name
 	}
-	return nil
+	return nil, ""
 }
 
 // put defines name, which must not be defined, and returns the name as a string

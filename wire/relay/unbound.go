@@ -89,6 +89,9 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 	r := Request{st.Kind, st.Flags}
 	if c.tx == wire.InFailed && !endsTx(st.Kind) && st.Kind != sqltext.Empty {
 		c.setUnnamed(nil)
+		if st.Kind == sqltext.RollbackTo {
+			return c.refuse(m, noSavepoint(st.Name(text)), p), None
+		}
 		return c.refuse(m, abortedTx, p), None
 	}
 	if !m.complete() {
@@ -106,8 +109,8 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 			return c.acquire(m, r, p)
 		}
 	case sqltext.Discard, sqltext.DeallocateAll:
-		if c.tx != wire.Idle {
-			return c.acquire(m, r, p)
+		if c.tx != wire.Idle || st.Kind == sqltext.Discard && !c.want.equal(c.initial) {
+			return c.acquire(m, r, p) // a server tells what changes by it
 		}
 	case sqltext.Deallocate:
 		name = st.Name(text)
@@ -175,6 +178,11 @@ func (c *Client) run(dst []byte, k sqltext.Kind, f sqltext.Flags, name string) [
 		}
 		return wire.AppendCommandComplete(dst, "DEALLOCATE")
 	}
+}
+
+// noSavepoint is right for any name: nothing has run since the BEGIN.
+func noSavepoint(name string) *wire.Error {
+	return &wire.Error{Severity: "ERROR", Code: "3B001", Message: `savepoint "` + name + `" does not exist`}
 }
 
 var noTransaction = &wire.Error{

@@ -90,8 +90,14 @@ func TestClassifyTransactionControl(t *testing.T) {
 		{text: "ABORT TRANSACTION", kind: Rollback, flags: EndsTx},
 		{text: "ROLLBACK WORK AND NO CHAIN", kind: Rollback, flags: EndsTx},
 		{text: "ROLLBACK AND CHAIN", kind: RollbackChain, flags: EndsTx},
-		{text: "ROLLBACK TO a", kind: Other},
-		{text: "ROLLBACK WORK TO SAVEPOINT a", kind: Other},
+		{text: "ROLLBACK TO a", kind: RollbackTo, name: "a"},
+		{text: "ROLLBACK WORK TO SAVEPOINT a", kind: RollbackTo, name: "a"},
+		{text: `ROLLBACK TRANSACTION TO "A"`, kind: RollbackTo, name: "A"},
+		{text: "ROLLBACK TO savepoint", kind: RollbackTo, name: "savepoint"},
+		{text: "ROLLBACK TO SAVEPOINT savepoint;", kind: RollbackTo, name: "savepoint"},
+		{text: "ROLLBACK TO a b", kind: Other},
+		{text: "ROLLBACK TO", kind: Other},
+		{text: "ROLLBACK TO SAVEPOINT 'a'", kind: Other},
 		{text: "ROLLBACK PREPARED 'x'", kind: Other, flags: EndsTx},
 		{text: "PREPARE TRANSACTION 'x'", kind: Other, flags: EndsTx | Writes},
 		{text: "PREPARE TRANSACTION E'x'", kind: Other, flags: EndsTx | Writes},
@@ -453,12 +459,12 @@ func TestEveryKeywordIsFound(t *testing.T) {
 }
 
 func TestLabels(t *testing.T) {
-	for k := Other; k <= RollbackChain; k++ {
+	for k := Other; k <= RollbackTo; k++ {
 		if k.String() == "" || k.String() == "unknown" {
 			t.Errorf("kind %d has no label", k)
 		}
 	}
-	if got := (RollbackChain + 1).String(); got != "unknown" {
+	if got := (RollbackTo + 1).String(); got != "unknown" {
 		t.Errorf("label of no kind = %q", got)
 	}
 	if got := (Multi | Locks).String(); got != "multi|locks" {

@@ -144,8 +144,8 @@ func (c *classifier) finishTx(kind Kind) Kind {
 	c.step()
 	c.accept(kwWork, kwTransaction)
 	if kind == Rollback {
-		if c.tok == tokWord && c.kw == kwTo {
-			return Other // to a savepoint: the transaction goes on
+		if c.accept(kwTo) {
+			return c.rollbackTo()
 		}
 		c.st.Flags |= EndsTx
 	}
@@ -165,6 +165,23 @@ func (c *classifier) finishTx(kind Kind) Kind {
 		return CommitChain
 	}
 	return RollbackChain
+}
+
+// rollbackTo reads the name of a savepoint, with or without SAVEPOINT in front.
+func (c *classifier) rollbackTo() Kind {
+	if c.tok == tokWord && c.kw == kwSavepoint {
+		c.name()
+		c.step()
+		if c.end() {
+			return RollbackTo // one called savepoint
+		}
+	}
+	if !c.isName() {
+		return Other
+	}
+	c.name()
+	c.step()
+	return RollbackTo
 }
 
 // discard reads DISCARD ALL.

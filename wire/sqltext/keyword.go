@@ -56,6 +56,7 @@ const (
 	kwReset
 	kwRole
 	kwRollback
+	kwSavepoint
 	kwSchema
 	kwSelect
 	kwSerializable
@@ -139,6 +140,7 @@ var spelling = [...]struct {
 	{"reset", kwReset},
 	{"role", kwRole},
 	{"rollback", kwRollback},
+	{"savepoint", kwSavepoint},
 	{"schema", kwSchema},
 	{"select", kwSelect},
 	{"serializable", kwSerializable},

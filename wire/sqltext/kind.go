@@ -12,7 +12,7 @@ const (
 	Empty                     // nothing but white space, comments and semicolons
 	Begin                     // BEGIN or START TRANSACTION, grammar-checked to the end
 	Commit                    // COMMIT or END, without AND CHAIN
-	Rollback                  // ROLLBACK or ABORT, without AND CHAIN; not TO SAVEPOINT, not PREPARED
+	Rollback                  // ROLLBACK or ABORT, without AND CHAIN; not PREPARED
 	Discard                   // DISCARD ALL
 	DeallocateAll             // DEALLOCATE [PREPARE] ALL
 	Deallocate                // DEALLOCATE [PREPARE] name
@@ -24,13 +24,14 @@ const (
 	SetLocal                  // SET LOCAL name = value, in the forms of Set
 	CommitChain               // COMMIT or END, with AND CHAIN: the next transaction has begun
 	RollbackChain             // ROLLBACK or ABORT, with AND CHAIN
+	RollbackTo                // ROLLBACK TO savepoint
 )
 
 var kindNames = [...]string{
 	Other: "other", Empty: "empty", Begin: "begin", Commit: "commit", Rollback: "rollback",
 	Discard: "discard", DeallocateAll: "deallocate_all", Deallocate: "deallocate", Set: "set",
 	Reset: "reset", Show: "show", Probe: "probe", Read: "read", SetLocal: "set_local",
-	CommitChain: "commit_chain", RollbackChain: "rollback_chain",
+	CommitChain: "commit_chain", RollbackChain: "rollback_chain", RollbackTo: "rollback_to",
 }
 
 // String returns a lower-case label of the kind, "unknown" outside the list.

@@ -24,9 +24,9 @@ var aliasText = [...]string{
 
 // Name returns what the statement names: the lower-cased parameter of Set,
 // SetLocal, Reset and Show ("timezone" for TIME ZONE, "client_encoding" for
-// NAMES), the prepared statement of Deallocate, unquoted and with unquoted
-// letters folded. Other kinds have the name "". The text must be the one that
-// was classified.
+// NAMES), the prepared statement of Deallocate, the savepoint of RollbackTo,
+// unquoted and with unquoted letters folded. Other kinds have the name "". The
+// text must be the one that was classified.
 func (s Statement) Name(text []byte) string {
 	if s.alias != aliasNone {
 		return aliasText[s.alias]
@@ -43,7 +43,7 @@ func (s Statement) Name(text []byte) string {
 		case tokQuoted:
 			from := len(name)
 			name = append(name, bytes.ReplaceAll(part[1:len(part)-1], []byte(`""`), []byte(`"`))...)
-			if s.Kind != Deallocate {
+			if s.Kind != Deallocate && s.Kind != RollbackTo {
 				lower(name[from:])
 			}
 		default:

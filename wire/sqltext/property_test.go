@@ -30,10 +30,25 @@ type piece struct {
 
 func isString(p piece) bool { return strings.HasSuffix(p.text, "'") || strings.HasSuffix(p.text, "$") }
 
+// sentences are whole statements, so that the grammars are met often.
+var sentences = []string{
+	"begin transaction isolation level repeatable read , read only", "start transaction read write", "commit and no chain",
+	"rollback work to savepoint a", "prepare transaction 'a'", "deallocate prepare a", "discard all", "set a . b to 'a' , b",
+	"set local time zone - 1", "set session transaction read only", "reset session authorization", "show transaction isolation level",
+	"select 42", "select a from b for no key update", "explain ( analyze ) select 1", "create or replace temp table a ( b )",
+	"create function a ( ) begin atomic select 1 ; end ; commit", "declare a cursor with hold for select 1",
+	"select set_config ( 'a' , b , true )", "insert into a values ( 1 , - 2 ) , ( 3 , 4 )", "select a in ( 1 , 2 , 'a' )",
+	"do $$ ; commit $$", `deallocate "A;b"`, "select 1 into temp a",
+}
+
 var pieces = rapid.Custom(func(t *rapid.T) []piece {
-	word := rapid.Map(rapid.SampledFrom(vocabulary.words), func(s string) piece { return piece{s, true} })
-	exact := rapid.Map(rapid.SampledFrom(vocabulary.exact), func(s string) piece { return piece{s, false} })
-	list := rapid.SliceOfN(rapid.OneOf(word, word, exact), 0, 14).Draw(t, "pieces")
+	word := rapid.Map(rapid.SampledFrom(vocabulary.words), func(s string) []piece { return []piece{{s, true}} })
+	exact := rapid.Map(rapid.SampledFrom(vocabulary.exact), func(s string) []piece { return []piece{{s, false}} })
+	sentence := rapid.Map(rapid.SampledFrom(sentences), cutSentence)
+	var list []piece
+	for _, part := range rapid.SliceOfN(rapid.OneOf(word, exact, sentence), 0, 6).Draw(t, "pieces") {
+		list = append(list, part...)
+	}
 	for i := 1; i < len(list); i++ {
 		if isString(list[i-1]) && isString(list[i]) {
 			list[i] = piece{",", false}
@@ -41,6 +56,18 @@ var pieces = rapid.Custom(func(t *rapid.T) []piece {
 	}
 	return list
 })
+
+// cutSentence splits a sentence into pieces; $$ and quotes hold no others.
+func cutSentence(s string) []piece {
+	if before, body, ok := strings.Cut(s, "$$"); ok {
+		return append(cutSentence(before), piece{"$$" + body, false})
+	}
+	var list []piece
+	for _, text := range strings.Fields(s) {
+		list = append(list, piece{text, !strings.ContainsAny(text, `'"`)})
+	}
+	return list
+}
 
 var separators = rapid.SampledFrom([]string{
 	" ", "\n", "\t\r\n", " /* ; ' commit */ ", " /* /* ' */ $$ */ ", " -- ' /* commit ;\n", "/**/ ", "\f", " -- \"\r",

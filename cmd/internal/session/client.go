@@ -99,8 +99,8 @@ func (cl *Client) welcome(status []relay.Param, now int64) {
 	cl.resume(stopWaiting)
 }
 
+// appendWelcome appends what follows AuthenticationOk.
 func appendWelcome(dst []byte, status []relay.Param, want *relay.Params, key wire.CancelKey) []byte {
-	dst = wire.AppendMessage(dst, wire.MsgAuthentication, []byte{0, 0, 0, 0})
 	for _, s := range status {
 		if s.Name == "application_name" {
 			s.Value, _ = want.Get("application_name")

@@ -307,7 +307,7 @@ func (sv *Server) broken(why Reason, now int64) {
 	sv.client = nil
 	told := true
 	if cl != nil {
-		told = sv.link.MidMessage() || sv.link.LastWasError()
+		told = sv.link.MidMessage() || sv.link.Told()
 		if !cl.pending {
 			cl.link.Unbind()
 		} else if !cl.login {

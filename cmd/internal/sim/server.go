@@ -13,7 +13,8 @@ type backend struct {
 	b    *wiretest.Backend
 	conn *conn
 	sv   *session.Server
-	gone bool // the process has ended and the socket with it
+	gone bool // the backend is ending
+	exit bool // the process has ended and the socket with it
 }
 
 // serverEvents hands a connection's events to the session's server.
@@ -76,8 +77,10 @@ func (be *backend) kill() {
 
 // receive implements peer.
 func (be *backend) receive(b []byte) {
-	if be.gone {
+	if be.exit {
 		be.conn.drop()
+	}
+	if be.gone {
 		return
 	}
 	be.b.Feed(b)
@@ -110,6 +113,7 @@ func (be *backend) run() {
 	if be.b.Dead() {
 		be.gone = true
 		be.w.after(be.w.delay(2_000_000), func() { // the process ends, then its socket
+			be.exit = true
 			be.w.open(-1)
 			be.conn.hangUp()
 		})
