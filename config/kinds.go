@@ -136,7 +136,7 @@ func durationKind(target *Duration, low, high time.Duration, none bool) kind {
 	}
 	k.set = func(v value) *complaint {
 		if v.kind == unstable.Integer {
-			return &complaint{message: v.shown() + " has no unit", fix: secondsFix(v.text, none)}
+			return &complaint{message: v.shown() + " has no unit", fix: secondsFix(v.text, low, high, none), advice: "It has to be " + k.admits + "."}
 		}
 		if v.kind != unstable.String {
 			return k.must(v, "")
@@ -144,7 +144,7 @@ func durationKind(target *Duration, low, high time.Duration, none bool) kind {
 		d, err := ParseDuration(v.text)
 		switch {
 		case err != nil && isNumber(v.text):
-			return &complaint{message: v.shown() + " has no unit", fix: secondsFix(v.text, none)}
+			return &complaint{message: v.shown() + " has no unit", fix: secondsFix(v.text, low, high, none), advice: "It has to be " + k.admits + "."}
 		case err != nil:
 			return k.must(v, "")
 		case d.IsNone() && !none:
@@ -165,10 +165,15 @@ func durationKind(target *Duration, low, high time.Duration, none bool) kind {
 // isNumber reports whether the text has digits only.
 func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
 
-// secondsFix turns a bare number into what PgBouncer would have meant by it.
-func secondsFix(digits string, none bool) string {
+// secondsFix turns a bare number into what PgBouncer would have meant by it, if that is
+// possible here.
+func secondsFix(digits string, low, high time.Duration, none bool) string {
 	if strings.Trim(digits, "0") == "" && none {
 		return `"none"`
+	}
+	d, err := ParseDuration(digits + "s")
+	if err != nil || time.Duration(d) < low || time.Duration(d) > high {
+		return ""
 	}
 	return `"` + digits + `s"`
 }
@@ -178,14 +183,14 @@ func size(target *Size, low, high Size) kind {
 	k := kind{admits: fmt.Sprintf(`a size from "%v" to "%v"`, low, high)}
 	k.set = func(v value) *complaint {
 		if v.kind == unstable.Integer {
-			return k.must(v, bytesFix(v.text))
+			return k.must(v, bytesFix(v.text, low, high))
 		}
 		s, err := ParseSize(v.text)
 		switch {
 		case v.kind != unstable.String:
 			return k.must(v, "")
 		case err != nil:
-			return k.must(v, binaryUnit(v.text))
+			return k.must(v, binaryUnit(v.text, low, high))
 		case s < low:
 			return k.must(v, strconv.Quote(low.String()))
 		case s > high:
@@ -198,22 +203,26 @@ func size(target *Size, low, high Size) kind {
 }
 
 // bytesFix turns a bare number into a size, quoted.
-func bytesFix(digits string) string {
+func bytesFix(digits string, low, high Size) string {
 	n, err := strconv.ParseUint(strings.ReplaceAll(digits, "_", ""), 10, 40)
-	if err != nil || n == 0 {
+	if err != nil || Size(n) < low || Size(n) > high {
 		return ""
 	}
 	return strconv.Quote(Size(n).String())
 }
 
 // binaryUnit turns "64MB" into "64MiB", quoted; anything else into nothing.
-func binaryUnit(text string) string {
+func binaryUnit(text string, low, high Size) string {
 	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
 	unit := strings.ToUpper(strings.TrimSpace(text[len(digits):]))
 	if digits == "" || len(unit) == 0 || !strings.Contains("KMG", unit[:1]) || strings.Trim(unit[1:], "IB") != "" {
 		return ""
 	}
-	return `"` + digits + unit[:1] + `iB"`
+	s, err := ParseSize(digits + unit[:1] + "iB")
+	if err != nil || s < low || s > high {
+		return ""
+	}
+	return strconv.Quote(s.String())
 }
 
 // choice is one word of several. Those of later are known and refused as such.

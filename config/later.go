@@ -67,8 +67,6 @@ func elsewhere(key string) string {
 		return `Here it is listen = ["127.0.0.1:6432"], at the top of the file; a directory in the list is a Unix socket.`
 	case "default_pool_size", "max_db_connections", "max_user_connections", "reserve_pool_size":
 		return "Here it is budget in [upstream.NAME]: one number for all databases and roles."
-	case "min_pool_size":
-		return "min_pool_size is " + notYet + "."
 	case "query_wait_timeout":
 		return "Here it is max_wait in [[workload]]."
 	case "server_check_query", "server_reset_query", "server_check_delay":

@@ -33,7 +33,7 @@ func listeners(target *[]Listen) kind {
 	k.set = func(v value) *complaint {
 		if v.kind == unstable.String {
 			if v.env == "" {
-				return k.must(v, "["+strconv.Quote(v.text)+"]")
+				return k.must(v, listFix(v))
 			}
 			v.items = []node{v.node}
 		} else if v.kind != unstable.Array {
@@ -63,6 +63,14 @@ func listeners(target *[]Listen) kind {
 		return placeSockets(list)
 	}
 	return k
+}
+
+// listFix puts the only element into a list, if it is one.
+func listFix(v value) string {
+	if _, problem := listener(v); problem != nil {
+		return ""
+	}
+	return "[" + strconv.Quote(v.text) + "]"
 }
 
 // listener reads one element.

@@ -53,29 +53,41 @@ func ParseDuration(text string) (Duration, error) {
 	if text == "" {
 		return 0, fmt.Errorf("is empty")
 	}
-	var sum float64
+	var sum Duration
 	for rest := text; rest != ""; {
 		number := len(rest) - len(strings.TrimLeft(rest, "0123456789."))
 		after := rest[number:]
 		unit := len(after) - len(strings.TrimLeft(after, "abcdefghijklmnopqrstuvwxyz"))
-		n, err := strconv.ParseFloat(rest[:number], 64)
-		if err != nil {
-			return 0, fmt.Errorf("is not a duration")
-		}
-		if unit == 0 && after == "" {
-			return 0, fmt.Errorf("has no unit")
-		}
 		size, known := unitSize(after[:unit])
 		if !known {
 			return 0, fmt.Errorf("is not a duration")
 		}
-		sum += n * float64(size)
+		n, err := times(rest[:number], size)
+		if err != nil {
+			return 0, err
+		}
+		if sum += n; sum > longest {
+			return 0, fmt.Errorf("is longer than a year")
+		}
 		rest = after[unit:]
 	}
-	if sum > float64(longest) {
+	return sum, nil
+}
+
+// times multiplies a number, whole or with decimals, with a unit; the product is at most a
+// year. Whole numbers stay exact.
+func times(number string, unit time.Duration) (Duration, error) {
+	n, err := strconv.ParseFloat(number, 64)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("is not a duration")
+	case n > float64(longest)/float64(unit):
 		return 0, fmt.Errorf("is longer than a year")
 	}
-	return Duration(math.Round(sum)), nil
+	if whole, err := strconv.ParseInt(number, 10, 64); err == nil {
+		return Duration(whole) * Duration(unit), nil
+	}
+	return Duration(math.Round(n * float64(unit))), nil
 }
 
 // sizeUnit is one unit of a size.
