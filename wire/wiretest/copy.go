@@ -42,7 +42,7 @@ func (b *Backend) copyIn(x *execution) bool {
 	case wire.MsgCopyData:
 		return b.check(b.copyData(x, m.Body))
 	case wire.MsgCopyDone:
-		b.copyDone(x)
+		return b.check(b.copyDone(x))
 	case wire.MsgCopyFail:
 		r := &reader{b: m.Body}
 		reason := r.string()
@@ -83,13 +83,34 @@ func (b *Backend) copyData(x *execution, data []byte) *wire.Error {
 	return b.strike(x, x.count)
 }
 
-func (b *Backend) copyDone(x *execution) {
+// copyDone ends a COPY. Rows that are still to be written give a pending cancel
+// another chance; without any, or with a trigger for each row, it comes too late
+// for this statement.
+func (b *Backend) copyDone(x *execution) *wire.Error {
 	if x.partial {
 		x.lines++
+	}
+	if x.lines > 0 && !x.st.fails {
+		if err := b.strikeDone(x); err != nil {
+			return err
+		}
 	}
 	b.effect(x, "", x.lines)
 	x.portal.done = true
 	b.complete(x, fmt.Sprintf("COPY %d", x.lines))
+	return nil
+}
+
+// strikeDone is strike at CopyDone.
+func (b *Backend) strikeDone(x *execution) *wire.Error {
+	if b.o.Oracle && !x.fate.Done {
+		return nil
+	}
+	err := b.strike(x, x.count)
+	if err != nil && !b.o.Oracle && b.o.Outcomes != nil {
+		b.o.Outcomes.record(x.key, x.nth, Outcome{Kind: Cancelled, At: x.count, Done: true})
+	}
+	return err
 }
 
 // copyOut sends the lines of COPY TO STDOUT.

@@ -3,42 +3,58 @@ package wiretest
 import (
 	"flag"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 var (
-	seedsFlag = flag.Uint64("wiretest.seeds", 300, "random conversations to compare with a real server")
+	seedsFlag = flag.Uint64("wiretest.seeds", 150, "random conversations to compare with a real server")
 	firstFlag = flag.Uint64("wiretest.first", 0, "first seed of them")
 )
 
 // compareWithReal plays the same steps against the fake and a real server.
-func compareWithReal(t *testing.T, seed uint64, steps []Step) {
+func compareWithReal(t *testing.T, s *realServer, k *control, seed uint64, steps []Step) {
 	t.Helper()
-	s := requireServer(t)
-	real := slices.Clone(steps)
-	for i := range real {
-		real[i].Bytes = translate(real[i].Bytes)
+	real := translateSteps(steps)
+	before, err := k.rows()
+	if err != nil {
+		t.Fatal(err)
 	}
 	c, _, err := s.login()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	want, err := playReal(c, NewPlayer(real))
+	want, err := playReal(c, NewPlayer(real), nil)
 	if err != nil {
 		t.Fatalf("seed %d: %v\n%s%s", seed, err, dumpSteps(real), DumpBackend(want))
 	}
-	w := &world{rnd: rand.New(rand.NewPCG(seed, 2)), b: NewBackend(BackendOptions{}), p: NewPlayer(steps)}
+	effects := &Effects{}
+	w := &world{rnd: rand.New(rand.NewPCG(seed, 2)), b: NewBackend(BackendOptions{Effects: effects}), p: NewPlayer(steps)}
 	w.play(t, seed)
 	w.b.EOF()
 	w.b.Run()
 	got := append(w.got, w.b.Output()...)
 	if diff := cmp.Diff(comparable(want), comparable(got)); diff != "" {
-		t.Errorf("seed %d: the fake differs (-real +fake)\n%s\n%s\nreal:\n%s", seed, diff, dumpSteps(steps), DumpBackend(want))
+		t.Fatalf("seed %d: the fake differs (-real +fake)\n%s\n%s\nreal:\n%s", seed, diff, dumpSteps(steps), DumpBackend(want))
 	}
+	after, err := k.rows()
+	if n := committedRows(effects); err != nil || n != after-before {
+		t.Fatalf("seed %d: %d rows committed, the fake says %d (%v)\n%s\n%s", seed, after-before, n, err,
+			dumpSteps(steps), DumpBackend(want))
+	}
+}
+
+// committedRows counts the rows of inserts and copies.
+func committedRows(e *Effects) int {
+	n := 0
+	for _, x := range e.All() {
+		if x.Value == "" && x.State == Committed {
+			n += x.Rows
+		}
+	}
+	return n
 }
 
 func dumpSteps(steps []Step) string {
@@ -61,9 +77,11 @@ func dumpSteps(steps []Step) string {
 // TestScriptsAgainstPostgres plays random conversations against a real server:
 // where the two differ, the fake is wrong.
 func TestScriptsAgainstPostgres(t *testing.T) {
+	s := requireServer(t)
+	k := s.control(t, nil)
 	for seed := *firstFlag; seed < *firstFlag+*seedsFlag; seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		steps := Script(rnd, ScriptOptions{Client: "c1", Without: Cancels, SleepMS: 2})
-		compareWithReal(t, seed, steps)
+		compareWithReal(t, s, k, seed, steps)
 	}
 }

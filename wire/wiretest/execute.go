@@ -39,14 +39,13 @@ func (b *Backend) admit(x *execution) *wire.Error {
 			x.key = string(x.portal.params[0])
 		}
 	}
-	if x.key == "" || b.o.Outcomes == nil {
-		return nil
-	}
-	if b.o.Oracle {
+	switch {
+	case x.key == "" || b.o.Outcomes == nil:
+	case b.o.Oracle:
 		b.runs[x.key]++
 		x.nth = b.runs[x.key]
 		x.fate, _ = b.o.Outcomes.Lookup(x.key, x.nth)
-	} else {
+	default:
 		x.nth = b.o.Outcomes.begin(x.key)
 	}
 	return b.strike(x, -1)
@@ -104,7 +103,7 @@ func (b *Backend) step() bool {
 	}
 	// A cancel request strikes COPY FROM STDIN only after a message.
 	if x.st.kind != kCopyIn || b.o.Oracle {
-		if err := b.strike(x, x.count); err != nil || b.dead {
+		if err := b.strike(x, x.count); !x.fate.Done && err != nil || b.dead {
 			return b.check(err)
 		}
 	}

@@ -244,14 +244,18 @@ func (b *Backend) execute(r *reader) *wire.Error {
 		return nil
 	}
 	b.start()
-	if err := b.inFailed(q.st); err != nil {
+	st := q.st
+	if q.failed {
+		st = nil // its plan is gone: even a ROLLBACK is not recognised
+	}
+	if err := b.inFailed(st); err != nil {
 		return err
 	}
 	x := &execution{st: q.st, portal: q, name: name, limit: max(limit, 0)}
 	if err := b.admit(x); err != nil {
 		return err
 	}
-	if q.failed || q.done {
+	if q.done {
 		return newError("55000", "portal \"%s\" cannot be run", name)
 	}
 	b.exec = x

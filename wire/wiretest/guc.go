@@ -11,6 +11,7 @@ import (
 // guc is a configuration parameter that the fake knows.
 type guc struct {
 	name   string // as Postgres spells it
+	typed  string // as the statement spelt it
 	boot   string // default
 	report bool   // GUC_REPORT: changes are told with ParameterStatus
 	list   bool   // SET takes several values
@@ -71,8 +72,8 @@ func others() []string {
 	}
 }
 
-func invalidValue(g *guc, value string) *wire.Error {
-	return newError("22023", "invalid value for parameter \"%s\": \"%s\"", g.name, value)
+func invalidValue(name, value string) *wire.Error {
+	return newError("22023", "invalid value for parameter \"%s\": \"%s\"", name, value)
 }
 
 func checkAny(_ *guc, value, _ string) (string, *wire.Error) { return value, nil }
@@ -107,7 +108,7 @@ func checkEncoding(g *guc, value, _ string) (string, *wire.Error) {
 	case "win1252", "windows1252":
 		return "WIN1252", nil
 	}
-	return "", invalidValue(g, value)
+	return "", invalidValue(g.name, value)
 }
 
 // checkDateStyle merges key words into the style and order in force.
@@ -135,7 +136,7 @@ func checkDateStyle(g *guc, value, was string) (string, *wire.Error) {
 		case word == "DEFAULT":
 			style, order = "ISO", "MDY"
 		default:
-			e := invalidValue(g, value)
+			e := invalidValue(g.name, value)
 			e.Detail = fmt.Sprintf("Unrecognized key word: \"%s\".", strings.ToLower(word))
 			return "", e
 		}
@@ -150,7 +151,7 @@ func checkEnum(allowed ...string) func(*guc, string, string) (string, *wire.Erro
 				return a, nil
 			}
 		}
-		e := invalidValue(g, value)
+		e := invalidValue(g.typed, value)
 		e.Hint = "Available values: " + strings.Join(allowed, ", ") + "."
 		return "", e
 	}
@@ -162,7 +163,7 @@ func checkTimeZone(g *guc, value, _ string) (string, *wire.Error) {
 			return z, nil
 		}
 	}
-	return "", invalidValue(g, value)
+	return "", invalidValue(g.name, value)
 }
 
 func checkBool(g *guc, value, _ string) (string, *wire.Error) {
@@ -172,16 +173,16 @@ func checkBool(g *guc, value, _ string) (string, *wire.Error) {
 	case "off", "false", "f", "no", "n", "0", "of", "fa", "fal", "fals":
 		return "off", nil
 	}
-	return "", newError("22023", "parameter \"%s\" requires a Boolean value", g.name)
+	return "", newError("22023", "parameter \"%s\" requires a Boolean value", g.typed)
 }
 
 func checkFloatDigits(g *guc, value, _ string) (string, *wire.Error) {
 	n, err := strconv.Atoi(value)
 	if err != nil {
-		return "", invalidValue(g, value)
+		return "", invalidValue(g.typed, value)
 	}
 	if n < -15 || n > 3 {
-		return "", newError("22023", "%d is outside the valid range for parameter \"%s\" (-15 .. 3)", n, g.name)
+		return "", newError("22023", "%d is outside the valid range for parameter \"%s\" (-15 .. 3)", n, g.typed)
 	}
 	return strconv.Itoa(n), nil
 }
@@ -190,12 +191,12 @@ func checkMemory(g *guc, value, _ string) (string, *wire.Error) {
 	units := []unit{{"TB", 1 << 30}, {"GB", 1 << 20}, {"MB", 1 << 10}, {"kB", 1}}
 	n, ok := parseUnits(value, units)
 	if !ok {
-		e := invalidValue(g, value)
+		e := invalidValue(g.typed, value)
 		e.Hint = `Valid units for this parameter are "B", "kB", "MB", "GB", and "TB".`
 		return "", e
 	}
 	if n < 64 {
-		return "", newError("22023", "%d kB is outside the valid range for parameter \"%s\" (64 .. 2147483647)", n, g.name)
+		return "", newError("22023", "%d kB is outside the valid range for parameter \"%s\" (64 .. 2147483647)", n, g.typed)
 	}
 	return formatUnits(n, units), nil
 }
@@ -204,7 +205,7 @@ func checkTime(g *guc, value, _ string) (string, *wire.Error) {
 	units := []unit{{"d", 86400000}, {"h", 3600000}, {"min", 60000}, {"s", 1000}, {"ms", 1}}
 	n, ok := parseUnits(value, units)
 	if !ok {
-		e := invalidValue(g, value)
+		e := invalidValue(g.typed, value)
 		e.Hint = `Valid units for this parameter are "us", "ms", "s", "min", "h", and "d".`
 		return "", e
 	}

@@ -18,6 +18,8 @@ type Outcome struct {
 	// At is the number of rows or CopyData that the statement had sent (or,
 	// during COPY FROM STDIN, read) by then; -1 if it had not begun.
 	At int
+	// Done says that COPY FROM STDIN was struck when it read CopyDone.
+	Done bool
 }
 
 // Outcomes is the table of what depended on time, keyed by statement and

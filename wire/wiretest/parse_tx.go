@@ -144,7 +144,8 @@ func (p *parser) assignment() bool {
 			s.def = true
 			return true
 		}
-		return p.setValue()
+		k := p.peek()
+		return (k.kind == tokString || k.text == "default") && p.setValue()
 	}
 	if !p.settingName() || !p.op("=") && !p.words("to") {
 		return false

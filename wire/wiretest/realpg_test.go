@@ -148,7 +148,7 @@ create trigger r before insert on tb for each statement execute function refuse(
 create trigger r before insert on tf%d for each row execute function refuse(%d);`, i, i, i)
 	}
 	p := NewPlayer([]Step{queryStep(sql), {Op: OpWaitReady}, {Op: OpSend, Bytes: []byte{'X', 0, 0, 0, 4}}})
-	out, err := playReal(c, p)
+	out, err := playReal(c, p, nil)
 	if msgs, _ := Messages(out); err == nil && len(msgs) > 0 && msgs[len(msgs)-1].Type != 'Z' {
 		err = errors.New("no answer")
 	}
@@ -200,7 +200,7 @@ func readMessage(r io.Reader) (Message, error) {
 	return Message{head[0], body}, err
 }
 
-// cancelReal sends a CancelRequest and waits until the server has taken it.
+// cancel sends a CancelRequest and waits until the server has taken it.
 func (s *realServer) cancel(key []byte) error {
 	c, err := net.Dial("unix", filepath.Join(s.dir, ".s.PGSQL.5432"))
 	if err != nil {
@@ -215,43 +215,134 @@ func (s *realServer) cancel(key []byte) error {
 	return err
 }
 
-// playReal plays a script against a server and returns all that it said up to
-// the end of the connection.
-func playReal(c net.Conn, p *Player) ([]byte, error) {
-	var out []byte
+// realClient plays scripts against a server.
+type realClient struct {
+	c    *net.UnixConn
+	p    *Player
+	out  []byte
+	half bool               // the sending side is closed
+	act  func(s Step) error // OpCancel, opDie; nil if scripts have none
+}
+
+// opDie is what only these tests do: the administrator ends the session.
+const opDie Op = 100
+
+// playReal plays a script and returns all that the server said up to the end
+// of the connection.
+func playReal(c net.Conn, p *Player, act func(Step) error) ([]byte, error) {
+	r := &realClient{c: c.(*net.UnixConn), p: p, act: act}
 	buf := make([]byte, 64<<10)
-	half := false
 	for {
 		if s, ok := p.Next(); ok {
-			if s.Op == OpSend {
-				if _, err := c.Write(s.Bytes); err != nil && !errors.Is(err, syscall.EPIPE) {
-					return out, err
-				}
-				continue
-			}
-			half = true
-			if err := c.(*net.UnixConn).CloseWrite(); err != nil {
-				return out, err
+			if err := r.do(s); err != nil {
+				return r.out, err
 			}
 			continue
 		}
-		if p.Done() && !half && !p.Tracker.Ended() && p.Tracker.Settled() {
-			half = true
-			if err := c.(*net.UnixConn).CloseWrite(); err != nil {
-				return out, err
+		if p.Done() && !r.half && p.Tracker.Settled() && !p.Tracker.Ended() {
+			if err := r.do(Step{Op: OpHalfClose}); err != nil {
+				return r.out, err
 			}
 		}
 		n, err := c.Read(buf)
-		out = append(out, buf[:n]...)
+		r.out = append(r.out, buf[:n]...)
 		p.Received(buf[:n])
 		if err == io.EOF || errors.Is(err, syscall.ECONNRESET) {
 			p.Closed()
-			return out, nil
+			return r.out, nil
 		}
 		if err != nil {
-			return out, fmt.Errorf("client waits in op %d: %w", p.Waiting(), err)
+			return r.out, fmt.Errorf("client waits in op %d: %w", p.Waiting(), err)
 		}
 	}
+}
+
+func (r *realClient) do(s Step) error {
+	switch s.Op {
+	case OpSend:
+		_, err := r.c.Write(s.Bytes)
+		if errors.Is(err, syscall.EPIPE) {
+			err = nil // the server has closed: its last words are still to be read
+		}
+		return err
+	case OpClose, OpHalfClose:
+		r.half = true
+		return r.c.CloseWrite()
+	}
+	return r.act(s)
+}
+
+// control is a second session that looks at the first and acts on it.
+type control struct {
+	s   *realServer
+	c   net.Conn
+	key []byte // of the first session
+}
+
+func (s *realServer) control(t *testing.T, key []byte) *control {
+	t.Helper()
+	c, _, err := s.login()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return &control{s: s, c: c, key: key}
+}
+
+// ask returns the only value of a query's result.
+func (k *control) ask(sql string) (string, error) {
+	_ = k.c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := k.c.Write(queryStep(sql).Bytes); err != nil {
+		return "", err
+	}
+	var value string
+	for {
+		m, err := readMessage(k.c)
+		switch {
+		case err != nil:
+			return "", err
+		case m.Type == 'E':
+			return "", errors.New(errorText(m.Body))
+		case m.Type == 'D':
+			r := &reader{b: m.Body}
+			r.int16()
+			value = string(r.value())
+		case m.Type == 'Z':
+			return value, nil
+		}
+	}
+}
+
+// act waits until the first session does what the step expects, then cancels
+// or ends it.
+func (k *control) act(s Step) error {
+	pid := binary.BigEndian.Uint32(k.key)
+	event := "ClientRead"
+	if s.N == 1 {
+		event = "PgSleep"
+	}
+	for now := ""; now != event; {
+		var err error
+		now, err = k.ask(fmt.Sprintf("select wait_event from pg_stat_activity where pid = %d", pid))
+		if err != nil {
+			return err
+		}
+	}
+	if s.Op == OpCancel {
+		return k.s.cancel(k.key)
+	}
+	_, err := k.ask(fmt.Sprintf("select pg_terminate_backend(%d)", pid))
+	return err
+}
+
+// rows counts what was inserted and copied, and committed.
+func (k *control) rows() (int, error) {
+	v, err := k.ask(`select (select count(*) from t) + (select count(*) from tb) + (select count(*) from tf1) +
+		(select count(*) from tf2) + (select count(*) from tf3)`)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(v)
 }
 
 func queryStep(text string) Step {

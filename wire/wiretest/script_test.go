@@ -51,7 +51,11 @@ func (w *world) turn() bool {
 				w.b.Run()
 			}
 		case OpCancel:
+			w.b.Run()
 			w.b.Cancel()
+		case opDie:
+			w.b.Run()
+			w.b.Die()
 		case OpClose, OpHalfClose:
 			w.b.EOF()
 		}

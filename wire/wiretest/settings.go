@@ -84,18 +84,20 @@ func (s *settings) known(name string) bool {
 	return findGUC(name) != nil || s.custom[name]
 }
 
-// set changes a parameter; a nil value resets it. It returns the canonical value.
-func (s *settings) set(name string, value *string, local bool) (string, *wire.Error) {
-	name = strings.ToLower(name)
+// set changes a parameter; a nil value resets it. It returns the canonical
+// value. Some errors quote the name as it was typed.
+func (s *settings) set(typed string, value *string, local bool) (string, *wire.Error) {
+	name := strings.ToLower(typed)
 	g := findGUC(name)
 	if g == nil && !strings.Contains(name, ".") {
-		return "", unknownSetting(name)
+		return "", unknownSetting(typed)
 	}
 	v := s.base(name)
 	if value != nil {
 		v = *value
 		if g != nil {
 			var err *wire.Error
+			g.typed = typed
 			if v, err = g.check(g, v, s.get(name)); err != nil {
 				return "", err
 			}

@@ -43,6 +43,9 @@ where lower(name) in ('%s') order by lower(name) collate "C"`, strings.Join(name
 		}
 		return fmt.Sprintf("select '%s'::text as nonce", s.value)
 	case kSleep:
+		if s.name != "pg_sleep" {
+			return s.text
+		}
 		return fmt.Sprintf("select pg_sleep(%d / 1000.0)", s.n)
 	case kSleepFail:
 		return do(fmt.Sprintf("perform pg_sleep(%d / 1000.0); %s", s.n, raise("22012", "division by zero")))
@@ -78,11 +81,19 @@ func translate(b []byte) []byte {
 	var out []byte
 	for _, m := range msgs {
 		r := &reader{b: m.Body}
-		switch m.Type {
-		case wire.MsgQuery:
-			out = wire.AppendQuery(out, toSQL(r.string()))
-		case wire.MsgParse:
-			name, text := r.string(), r.string()
+		name, text := "", ""
+		if m.Type == wire.MsgParse {
+			name = r.string()
+		}
+		if m.Type == wire.MsgParse || m.Type == wire.MsgQuery {
+			text = r.string()
+		}
+		switch {
+		case r.err != nil: // malformed on purpose
+			out = wire.AppendMessage(out, m.Type, m.Body)
+		case m.Type == wire.MsgQuery:
+			out = wire.AppendMessage(out, m.Type, []byte(toSQL(text)+"\x00"+string(r.b)))
+		case m.Type == wire.MsgParse:
 			out = wire.AppendParse(out, name, toSQL(text)+"\x00"+string(r.b))
 		default:
 			out = wire.AppendMessage(out, m.Type, m.Body)
