@@ -65,10 +65,12 @@ func TestHandlesOfTheDeadFindNobody(t *testing.T) {
 func TestReserveTakesTheOneUsedLast(t *testing.T) {
 	s := New(Options{Budget: 3, ConnectRate: 1e9})
 	all := dial(t, s, 0, 0, 3)
+	s.Demand(0, 4, 0, 0)
 	for _, want := range []*Server{all[2], all[1]} {
 		if id, ok := s.Reserve(0, ms); !ok || id != want.ID || want.State() != Busy || want.Since() != ms {
 			t.Fatalf("%#x, want %#x", id, want.ID)
 		}
+		check(t, s)
 	}
 	s.Put(2*ms, all[2])
 	if id, _ := s.Reserve(0, 3*ms); id != all[2].ID {
@@ -336,6 +338,30 @@ func TestStatsAndKeys(t *testing.T) {
 	if d := cmp.Diff([]string{"dialling", "idle", "busy", "closing", "gone", "unknown", "dial", "close"}, names); d != "" {
 		t.Error(d)
 	}
+}
+
+// A smaller budget takes no more than it must, and first what nobody waits for.
+func TestResizeClosesUnwantedFirst(t *testing.T) {
+	s := New(Options{Budget: 6, ConnectRate: 1e9})
+	wanted, unwanted := dial(t, s, 0, 0, 2), dial(t, s, ms, 1, 3)
+	s.Break(ms, unwanted[0])
+	s.Demand(0, 3, 0, ms)
+	closed := func() (out []*Server) {
+		for _, a := range s.Actions(nil) {
+			out = append(out, a.Server)
+		}
+		return out
+	}
+	closed()
+	s.Resize(ms, 3) // four are to stay, one is on its way out
+	if got := closed(); !slices.Equal(got, unwanted[1:2]) {
+		t.Errorf("%v", got)
+	}
+	s.Resize(ms, 1)
+	if got := closed(); !slices.Equal(got, []*Server{unwanted[2], wanted[0]}) {
+		t.Errorf("%v", got)
+	}
+	check(t, s)
 }
 
 func TestBudgetIsBounded(t *testing.T) {
