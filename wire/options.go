@@ -16,6 +16,9 @@ func SplitOptions(s string) ([]Param, error) {
 	var params []Param
 	for i := 0; i < len(args); i++ {
 		word := args[i]
+		if word == "--" && i == len(args)-1 {
+			break // the end of switches, and rightly nothing after it
+		}
 		if len(word) < 2 || word[0] != '-' || word == "--" {
 			return nil, badArgument(word)
 		}

@@ -11,15 +11,13 @@ import (
 func longAgo() time.Time { return time.Unix(1, 0) }
 
 // bound makes ctx end reads and writes on conn. The function returned takes that
-// back and leaves conn without a deadline; it is called exactly once.
+// back and leaves conn without a deadline; it is called exactly once. The deadline
+// of ctx is not set on conn: that would end reads before ctx says why.
 func bound(ctx context.Context, conn net.Conn) (release func()) {
-	if d, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(d) // a connection that cannot be timed fails at once
-	}
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
-		_ = conn.SetDeadline(longAgo())
+		_ = conn.SetDeadline(longAgo()) // fails only on a closed connection
 	})
 	return func() {
 		if !stop() {

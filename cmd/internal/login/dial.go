@@ -23,6 +23,9 @@ var (
 	ErrImposter = errors.New("server could not prove that it knows the password")
 )
 
+// endWait is how long a server process that has refused us may take to be gone.
+const endWait = 5 * time.Second
+
 // Target is a server and who to be there.
 type Target struct {
 	Network, Address string // as net.Dial takes them: tcp host:port, unix path
@@ -45,8 +48,8 @@ type Server struct {
 // Dial connects to the target and logs in with protocol 3.0.
 //
 // An ErrorResponse of the server comes back as a *wire.Error with the server's own
-// fields, to be had with errors.As; before Dial returns it has waited, for a
-// second at most, until that server process is gone. Of other errors some wrap one
+// fields, to be had with errors.As; before Dial returns it has waited, for a few
+// seconds at most, until that server process is gone. Of other errors some wrap one
 // of this package's. All is bounded by ctx.
 func Dial(ctx context.Context, t Target) (*Server, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, t.Network, t.Address)
@@ -56,7 +59,7 @@ func Dial(ctx context.Context, t Target) (*Server, error) {
 	s, err := Login(ctx, conn, t)
 	if err != nil {
 		if _, ok := errors.AsType[*wire.Error](err); ok {
-			awaitEnd(ctx, conn, time.Second)
+			awaitEnd(ctx, conn, endWait)
 		}
 		_ = conn.Close()
 		return nil, err

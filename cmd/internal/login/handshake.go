@@ -30,6 +30,7 @@ type handshake struct {
 	continued     bool          // SCRAM: the proof is sent
 	verified      bool          // SCRAM: the server has proved itself
 	authenticated bool
+	lost          error // of the last write
 }
 
 // run sends the start-up packet and answers until ReadyForQuery.
@@ -47,7 +48,7 @@ func (h *handshake) run() error {
 			return fmt.Errorf("%w: %w", ErrProtocol, bad)
 		}
 		if err != nil {
-			return err
+			return errors.Join(err, h.lost)
 		}
 		if bytes += len(body); bytes > maxLogin {
 			break
@@ -73,7 +74,8 @@ func (h *handshake) start() error {
 	if err != nil {
 		return err
 	}
-	return h.send(msg)
+	h.send(msg)
+	return nil
 }
 
 // message takes one message of the server; done means that it is ready.
@@ -157,17 +159,17 @@ func (h *handshake) authenticate(body []byte) error {
 	return fmt.Errorf("%w: the server asks for kind %d", ErrMethod, kind)
 }
 
-func (h *handshake) send(msg []byte) error {
-	_, err := h.conn.Write(msg)
-	return err
-}
+// send writes a message. That the server has gone is for the next read to say: it
+// may have left the reason behind.
+func (h *handshake) send(msg []byte) { _, h.lost = h.conn.Write(msg) }
 
 func (h *handshake) cleartext() error {
 	password := h.target.Credentials.Password
 	if password == "" {
 		return fmt.Errorf("%w: password", ErrNoCredentials)
 	}
-	return h.send(wire.AppendPassword(nil, password))
+	h.send(wire.AppendPassword(nil, password))
+	return nil
 }
 
 func (h *handshake) md5(data []byte) error {
@@ -181,7 +183,8 @@ func (h *handshake) md5(data []byte) error {
 	if c.MD5 == "" {
 		return fmt.Errorf("%w: md5", ErrNoCredentials)
 	}
-	return h.send(wire.AppendPassword(nil, wire.MD5Response(c.MD5, [4]byte(data))))
+	h.send(wire.AppendPassword(nil, wire.MD5Response(c.MD5, [4]byte(data))))
+	return nil
 }
 
 func (h *handshake) scramStart(data []byte) error {
@@ -197,7 +200,8 @@ func (h *handshake) scramStart(data []byte) error {
 			return fmt.Errorf("%w: SCRAM", ErrNoCredentials)
 		}
 		h.talk = scram.NewClient(nil)
-		return h.send(wire.AppendSASLInitial(nil, scram.Mechanism, h.talk.First()))
+		h.send(wire.AppendSASLInitial(nil, scram.Mechanism, h.talk.First()))
+		return nil
 	}
 	return fmt.Errorf("%w: the server offers %q", ErrMethod, names)
 }
@@ -218,7 +222,8 @@ func (h *handshake) scramContinue(data []byte) error {
 			return err
 		}
 	}
-	return h.send(wire.AppendMessage(nil, wire.MsgPassword, h.talk.Respond(keys)))
+	h.send(wire.AppendMessage(nil, wire.MsgPassword, h.talk.Respond(keys)))
+	return nil
 }
 
 func (h *handshake) scramFinal(data []byte) error {
@@ -240,7 +245,7 @@ func (h *handshake) oldError(length uint32) error {
 	rest, err := io.ReadAll(io.LimitReader(h.conn, 1000))
 	text = append(text, rest...)
 	for i, c := range text {
-		if c == 0 || c == '\n' {
+		if i > 0 && (c == 0 || c == '\n') {
 			return &wire.Error{Severity: wire.SeverityFatal, Code: wire.CodeCannotConnectNow, Message: string(text[:i])}
 		}
 		if c < ' ' {
