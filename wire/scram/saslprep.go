@@ -7,12 +7,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// codePoints is a set of code points as ascending ranges, ends included.
-type codePoints [][2]rune
+// codePoints is a set of code points: the first and the last of each range, in
+// ascending order.
+type codePoints []rune
 
 func (s codePoints) has(r rune) bool {
-	i := sort.Search(len(s), func(i int) bool { return s[i][1] >= r })
-	return i < len(s) && s[i][0] <= r
+	i := 2 * sort.Search(len(s)/2, func(i int) bool { return s[2*i+1] >= r })
+	return i < len(s) && s[i] <= r
 }
 
 func (s codePoints) hasAny(rs []rune) bool {

@@ -59,12 +59,16 @@ func TestTablesAscend(t *testing.T) {
 		"spaces": spaces, "dropped": dropped, "prohibited": prohibited,
 		"unassigned": unassigned, "rightToLeft": rightToLeft, "leftToRight": leftToRight,
 	} {
+		if len(table)%2 != 0 {
+			t.Errorf("%s: a range without end", name)
+			continue
+		}
 		last := rune(-1)
-		for _, r := range table {
-			if r[0] <= last || r[1] < r[0] {
-				t.Errorf("%s: %x", name, r)
+		for i := 0; i < len(table); i += 2 {
+			if table[i] <= last || table[i+1] < table[i] {
+				t.Errorf("%s: %x", name, table[i:i+2])
 			}
-			last = r[1]
+			last = table[i+1]
 		}
 	}
 }
