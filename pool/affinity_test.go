@@ -122,7 +122,7 @@ func TestRolesShareServersWithoutThrashing(t *testing.T) {
 	}{
 		{"one role", 1, 60, 10, 10, 10 * ms, ms, 0.97, 1, 11},
 		{"three busy roles", 3, 60, 10, 10, 10 * ms, ms, 0.95, 0.5, 80},
-		{"three busy roles, fewer slots", 3, 60, 10, 7, 10 * ms, ms, 0.95, 0.5, 80},
+		{"three busy roles, fewer slots", 3, 60, 10, 7, 10 * ms, ms, 0.95, 0.5, 50},
 		{"more roles than servers", 30, 60, 10, 10, 10 * ms, ms, 0.90, 0.1, 120},
 		{"quiet roles beside a busy budget", 8, 8, 10, 10, 10 * ms, 100 * ms, 0.95, 0.7, 12},
 		{"a handful too many", 3, 3, 2, 2, ms, ms, 0.5, 0.1, 100},

@@ -65,7 +65,7 @@ func TestHandlesOfTheDeadFindNobody(t *testing.T) {
 func TestReserveTakesTheOneUsedLast(t *testing.T) {
 	s := New(Options{Budget: 3, ConnectRate: 1e9})
 	all := dial(t, s, 0, 0, 3)
-	s.Demand(0, 4, 0, 0)
+	s.Demand(0, 3, 0, 0)
 	for _, want := range []*Server{all[2], all[1]} {
 		if id, ok := s.Reserve(0, ms); !ok || id != want.ID || want.State() != Busy || want.Since() != ms {
 			t.Fatalf("%#x, want %#x", id, want.ID)
