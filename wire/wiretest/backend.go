@@ -214,7 +214,8 @@ func (b *Backend) Cancel() {
 }
 
 // Die ends the session as pg_terminate_backend does: FATAL 57P01, unless the
-// backend is stuck in the middle of sending.
+// backend is stuck in the middle of sending. If a statement runs, Outcomes says
+// so; an oracle has to be told of a death between statements through Before.
 func (b *Backend) Die() { b.end(Died) }
 
 // Crash ends the session without a word; output in the buffer is lost.

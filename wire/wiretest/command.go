@@ -191,7 +191,7 @@ func (b *Backend) analyse(st *stmt) *wire.Error {
 	case st.kind == kMissing:
 		return newError("42P01", "relation \"%s\" does not exist", st.name)
 	case st.kind == kShow && !b.set.known(st.name):
-		return unknownSetting(st.name)
+		return unknownSetting(st.typed)
 	}
 	return nil
 }

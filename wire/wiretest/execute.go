@@ -354,7 +354,7 @@ func (s *stmt) columns() []column {
 		if g := findGUC(s.name); g != nil {
 			return text(g.name)
 		}
-		return text(s.name)
+		return text(s.typed)
 	}
 	return nil
 }

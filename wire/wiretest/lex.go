@@ -85,6 +85,8 @@ func (l *lexer) next() *wire.Error {
 		l.from = l.i
 	case c == '\'':
 		return l.quoted(rest, '\'', tokString, "unterminated quoted string at or near \"%s\"")
+	case (c == 'e' || c == 'E') && len(rest) > 1 && rest[1] == '\'':
+		return l.escaped(rest)
 	case c == '"':
 		return l.quoted(rest, '"', tokIdent, "unterminated quoted identifier at or near \"%s\"")
 	case isDigit(c):
@@ -156,6 +158,28 @@ func (l *lexer) quoted(rest string, q byte, kind tokenKind, complaint string) *w
 		return nil
 	}
 	return newError("42601", complaint, rest)
+}
+
+// escaped reads E'...', in which a backslash takes the next character as it is.
+// The escapes that stand for another character are not known to the fake.
+func (l *lexer) escaped(rest string) *wire.Error {
+	var text strings.Builder
+	for n := 2; n < len(rest); n++ {
+		c := rest[n]
+		doubled := c == '\'' && n+1 < len(rest) && rest[n+1] == '\''
+		switch {
+		case doubled, c == '\\' && n+1 < len(rest):
+			n++
+			text.WriteByte(rest[n])
+		case c == '\'':
+			l.add(tokString, text.String())
+			l.i += n + 1
+			return nil
+		default:
+			text.WriteByte(c)
+		}
+	}
+	return newError("42601", "unterminated quoted string at or near \"%s\"", rest)
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -48,7 +48,8 @@ type stmt struct {
 	text    string
 	tag     string // of CommandComplete, without a count
 	n, k    int    // counts, sizes, milliseconds
-	name    string
+	name    string // folded, if it is a parameter's
+	typed   string // a parameter's name as it was written
 	value   string
 	param   int  // number of the parameter that stands for value; 0 = none
 	local   bool // SET LOCAL
@@ -174,7 +175,7 @@ func (p *parser) op(c string) bool {
 func (p *parser) number(n *int) bool {
 	t := p.peek()
 	v, err := strconv.Atoi(t.text)
-	if t.kind != tokNumber || err != nil || v > 1<<30 {
+	if t.kind != tokNumber || err != nil || v > 1<<24 { // a row of 16 MB is enough
 		return false
 	}
 	*n = v

@@ -112,10 +112,10 @@ func (p *parser) setting() bool {
 func (p *parser) settingName() bool {
 	s := p.s
 	if p.words("time zone") {
-		s.name = "timezone"
+		s.name, s.typed = "timezone", "timezone"
 		return true
 	}
-	if !p.ident(&s.name) {
+	if !p.ident(&s.typed) {
 		return false
 	}
 	for p.op(".") {
@@ -123,8 +123,9 @@ func (p *parser) settingName() bool {
 		if !p.ident(&part) {
 			return false
 		}
-		s.name += "." + part
+		s.typed += "." + part
 	}
+	s.name = strings.ToLower(s.typed)
 	return true
 }
 
@@ -132,14 +133,14 @@ func (p *parser) assignment() bool {
 	s := p.s
 	switch {
 	case p.words("time zone"):
-		s.name = "timezone"
+		s.name, s.typed = "timezone", "timezone"
 		if p.words("local") {
 			s.def = true
 			return true
 		}
 		return p.setValue()
 	case p.words("names"):
-		s.name = "client_encoding"
+		s.name, s.typed = "client_encoding", "client_encoding"
 		if p.i == len(p.t) {
 			s.def = true
 			return true

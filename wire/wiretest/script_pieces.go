@@ -266,9 +266,9 @@ func (s *scripter) cancelled() {
 
 // finish ends the conversation.
 func (s *scripter) finish() {
-	n := s.r.IntN(12)
+	n := s.r.IntN(13)
 	switch {
-	case n < 2 && s.has(Abrupt):
+	case n < 2 && s.has(Abrupt|Transactions):
 		s.query("begin")
 		s.query(s.work())
 		s.steps = append(s.steps, s.end(OpClose, n == 0)...)
@@ -292,6 +292,14 @@ func (s *scripter) finish() {
 		}
 		s.buf = wire.AppendEmpty(s.buf, wire.MsgTerminate)
 		s.send()
+	case n == 7 && s.has(Abrupt|CopyIn): // in the middle of a COPY
+		s.query(s.copyText())
+		if s.chance(2) {
+			s.await()
+		}
+		s.buf = wire.AppendMessage(s.buf, wire.MsgCopyData, []byte("1:"+s.nonce()+"\n"))
+		s.buf = s.buf[:len(s.buf)-s.r.IntN(2)*s.r.IntN(len(s.buf))]
+		s.steps = append(s.steps, s.end(pick(s, OpClose, OpHalfClose), false)...)
 	default:
 		s.wait()
 		s.buf = wire.AppendEmpty(s.buf, wire.MsgTerminate)
@@ -311,7 +319,7 @@ func (s *scripter) end(op Op, wait bool) []Step {
 
 func (s *scripter) malformed() {
 	s.wait()
-	switch s.r.IntN(4) {
+	switch s.r.IntN(6) {
 	case 0: // a type that does not exist
 		s.buf = append(s.buf, pick(s, byte('?'), 'p', 0, 0xff), 0, 0, 0, 4)
 	case 1: // an impossible length
@@ -320,6 +328,17 @@ func (s *scripter) malformed() {
 		s.buf = append(s.buf, 'P', 0xff, 0xff, 0xff, 0xff)
 	case 3: // a small message that claims to be large
 		s.buf = append(s.buf, 'S', 0x7f, 0, 0, 0)
+	case 4: // a command inside of a COPY
+		if s.has(CopyIn) {
+			s.query(s.tag("copy t from stdin"))
+		}
+		s.query(s.work())
+	case 5: // a message that ends in the middle of a field, and one with too much
+		s.buf = wire.AppendMessage(s.buf, wire.MsgParse, []byte("s1\x00select"))
+		s.sync()
+		s.buf = wire.AppendMessage(s.buf, wire.MsgExecute, []byte{0, 0, 0, 0, 0, 0})
+		s.sync()
+		s.buf = wire.AppendEmpty(s.buf, wire.MsgTerminate)
 	}
 	s.send()
 	s.steps = append(s.steps, Step{Op: OpWaitReady})

@@ -29,7 +29,7 @@ func (b *Backend) utility(x *execution) (string, *wire.Error) {
 			b.set.resetAll()
 			break
 		}
-		_, err := b.set.set(st.name, nil, false)
+		_, err := b.set.set(st.typed, nil, false)
 		return st.tag, err
 	case kSetTx:
 		if b.tx.block == blockStarted {
@@ -59,13 +59,13 @@ func (b *Backend) assign(st *stmt) *wire.Error {
 		b.warn("25P01", "SET LOCAL can only be used in transaction blocks")
 	}
 	if g := findGUC(st.name); st.k > 1 && (g == nil || !g.list) {
-		return newError("22023", "SET %s takes only one argument", st.name)
+		return newError("22023", "SET %s takes only one argument", st.typed)
 	}
 	value := &st.value
 	if st.def {
 		value = nil
 	}
-	_, err := b.set.set(st.name, value, st.local)
+	_, err := b.set.set(st.typed, value, st.local)
 	return err
 }
 
