@@ -95,7 +95,7 @@ database default {
 		pool_size %[6]d
 		pool_reserve_prepared_statement yes
 		pool_discard no
-		pool_smart_discard yes
+		pool_smart_discard no
 	}
 }
 `, dir, maxClients, port, upstream.Host, upstream.Port, slots)}

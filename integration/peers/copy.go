@@ -37,7 +37,7 @@ func measureCopy(ctx context.Context, l *lab, e *experiment) error {
 		}
 	}
 	cell := fmt.Sprintf("%d MB", l.copyMB)
-	return inTurns(ctx, l.roundsOr(5), poolers, func(_ int, p *pooler) error {
+	return l.inTurns(ctx, l.roundsOr(5), poolers, func(_ int, p *pooler) error {
 		before, err := p.cpu()
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ func measureCPU(ctx context.Context, l *lab, e *experiment) error {
 					return fmt.Errorf("%s: %w", p.label, err)
 				}
 			}
-			err := inTurns(ctx, rounds, poolers, func(_ int, p *pooler) error {
+			err := l.inTurns(ctx, rounds, poolers, func(_ int, p *pooler) error {
 				return l.sampleCPU(ctx, e, p, cell, b)
 			})
 			if err != nil {

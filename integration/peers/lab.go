@@ -90,6 +90,9 @@ func (l *lab) findContenders(ctx context.Context) error {
 		l.contenders = append(l.contenders, c)
 	}
 	relabel(l.contenders)
+	if load := loadAverage(); load > 1 {
+		l.progress("the load average is %v: others use this machine, and throughput and latency will be theirs", load)
+	}
 	for _, c := range l.contenders {
 		l.progress("%s: %s", c.label, c.version)
 	}
@@ -151,15 +154,44 @@ func (l *lab) endPoolers() {
 	l.poolers = nil
 }
 
+// quietLook is how long awaitQuiet looks, and quietShare the part of one core that others
+// may use then.
+const (
+	quietLook  = 300 * time.Millisecond
+	quietShare = 0.1
+)
+
+// awaitQuiet waits until nobody uses the machine, or patience is over. It is called while
+// nothing of ours runs, so that all that is used is used by others.
+func (l *lab) awaitQuiet(ctx context.Context) error {
+	for end := time.Now().Add(l.patience); time.Now().Before(end); {
+		before, err := machineBusy()
+		if err != nil {
+			return err
+		}
+		if err := pause(ctx, quietLook); err != nil {
+			return err
+		}
+		after, err := machineBusy()
+		if err != nil {
+			return err
+		}
+		if after-before <= time.Duration(quietShare*float64(quietLook)) {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
 // inTurns calls f for every pooler in every round; each round has the other order.
-func inTurns(ctx context.Context, rounds int, all []*pooler, f func(round int, p *pooler) error) error {
+func (l *lab) inTurns(ctx context.Context, rounds int, all []*pooler, f func(round int, p *pooler) error) error {
 	for round := range rounds {
 		order := slices.Clone(all)
 		if round%2 == 1 {
 			slices.Reverse(order)
 		}
 		for _, p := range order {
-			if err := ctx.Err(); err != nil {
+			if err := l.awaitQuiet(ctx); err != nil {
 				return err
 			}
 			if err := f(round, p); err != nil {

@@ -37,7 +37,7 @@ func measureMixed(ctx context.Context, l *lab, e *experiment) error {
 	l.progress("mixed: %d clients, %d rounds of twice %v", l.mixedClients, rounds, l.duration)
 	alone := fmt.Sprintf("%d clients alone", l.mixedClients)
 	beside := fmt.Sprintf("beside %d COPYs", copies)
-	return inTurns(ctx, rounds, poolers, func(_ int, p *pooler) error {
+	return l.inTurns(ctx, rounds, poolers, func(_ int, p *pooler) error {
 		if err := l.sampleLatency(ctx, e, p, alone, b); err != nil {
 			return err
 		}

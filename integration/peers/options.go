@@ -36,6 +36,7 @@ type options struct {
 	statements     []int
 	rest           time.Duration
 	mixedClients   int
+	patience       time.Duration // for a quiet machine, before each run
 }
 
 // parseOptions reads the command line; usage goes to w.
@@ -66,6 +67,7 @@ func parseOptions(args []string, w io.Writer) (options, error) {
 	f.StringVar(&statements, "statements", "0,1,20", "named prepared statements per client of idle")
 	f.DurationVar(&o.rest, "rest", 10*time.Second, "idle: rest before memory is read, and again while wake-ups are counted")
 	f.IntVar(&o.mixedClients, "mixed-clients", 16, "pgbench clients of mixed")
+	f.DurationVar(&o.patience, "patience", 0, "before each run wait so long at most until nobody else uses the machine; 0: do not look")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -106,8 +108,8 @@ func (o options) check() error {
 	if o.duration < time.Second || o.duration%time.Second != 0 {
 		return fmt.Errorf("-time: pgbench knows whole seconds only, at least 1")
 	}
-	if o.rounds < 0 || o.rest < 0 {
-		return fmt.Errorf("-rounds and -rest: not below 0")
+	if o.rounds < 0 || o.rest < 0 || o.patience < 0 {
+		return fmt.Errorf("-rounds, -rest and -patience: not below 0")
 	}
 	return nil
 }

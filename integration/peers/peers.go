@@ -89,6 +89,9 @@ func measure(ctx context.Context, o options, stdout, stderr io.Writer) (err erro
 		if o.json != "" {
 			err = errors.Join(err, r.write(o.json))
 		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s: interrupted", k.name) // what that broke does not matter
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", k.name, err)
 		}

@@ -104,6 +104,21 @@ func TestProcfs(t *testing.T) {
 	}
 }
 
+func TestParseBusy(t *testing.T) {
+	got, err := parseBusy("cpu  100 20 3 99999 888 4 5 6 100 20", 10*time.Millisecond)
+	if want := 1380 * time.Millisecond; err != nil || got != want {
+		t.Errorf("%v, %v, want %v", got, err, want)
+	}
+	for _, line := range []string{"", "cpu 1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 x 4 5 6 7 8"} {
+		if _, err := parseBusy(line, time.Millisecond); err == nil {
+			t.Errorf("%q is accepted", line)
+		}
+	}
+	if busy, err := machineBusy(); err != nil || busy <= 0 {
+		t.Errorf("this machine: %v, %v", busy, err)
+	}
+}
+
 // The generator's clients talk to its own fake PostgreSQL, with no pooler between.
 func TestSatloadAgainstItself(t *testing.T) {
 	if _, err := exec.LookPath("cc"); err != nil {

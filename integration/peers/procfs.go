@@ -81,6 +81,38 @@ func field(file, key string) (int64, error) {
 	return 0, fmt.Errorf("%s has no %s", file, key)
 }
 
+// machineBusy is the CPU time that all processes of this machine, and its kernel, have used
+// since it was booted. The kernel counts in steps of 10 ms, for each core.
+func machineBusy() (time.Duration, error) {
+	const tick = 10 * time.Millisecond // USER_HZ is 100 wherever Go runs
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(string(b), "\n")
+	return parseBusy(first, tick)
+}
+
+// parseBusy sums up the line "cpu user nice system idle iowait irq softirq steal ...", in
+// ticks, without what is idle. Guests are contained in user and nice.
+func parseBusy(line string, tick time.Duration) (time.Duration, error) {
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0, fmt.Errorf("/proc/stat begins with %q", line)
+	}
+	var sum int64
+	for i, text := range fields[1:9] {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		if idle := i == 3 || i == 4; !idle {
+			sum += n
+		}
+	}
+	return time.Duration(sum) * tick, nil
+}
+
 // loadAverage is the first number of /proc/loadavg, and 0 if that cannot be read.
 func loadAverage() float64 {
 	b, err := os.ReadFile("/proc/loadavg")

@@ -50,6 +50,7 @@ type satResult struct {
 	loadSeconds     float64 // CPU of the generator
 	messages, reads int64   // that reached the fake PostgreSQL
 	cpu             time.Duration
+	busy            time.Duration // CPU of the whole machine
 }
 
 // measureSat drives every contender in turns as fast as it goes.
@@ -72,7 +73,7 @@ func measureSat(ctx context.Context, l *lab, e *experiment) error {
 		for _, clients := range l.clients {
 			cell := fmt.Sprintf("%s %d", mode, clients)
 			l.progress("sat: %s clients, %d rounds of %v", cell, rounds, l.duration)
-			err := inTurns(ctx, rounds, poolers, func(_ int, p *pooler) error {
+			err := l.inTurns(ctx, rounds, poolers, func(_ int, p *pooler) error {
 				if p.proc == nil {
 					return nil
 				}
@@ -98,6 +99,7 @@ func (r satResult) note(e *experiment, cell, label string) {
 	e.add(cell, "p99 ms", label, r.p99/1000)
 	e.add(cell, "pooler busy %", label, 100*r.cpu.Seconds()/r.seconds)
 	e.add(cell, "load busy %", label, 100*r.loadSeconds/r.seconds)
+	e.add(cell, "others busy %", label, max(0, 100*((r.busy-r.cpu).Seconds()-r.loadSeconds)/r.seconds))
 	e.add(cell, "messages/tx", label, float64(r.messages)/tx)
 	e.add(cell, "server reads/tx", label, float64(r.reads)/tx)
 }
@@ -174,6 +176,10 @@ func (g *satload) run(ctx context.Context, p *pooler, clients int, mode string, 
 	if err != nil {
 		return r, err
 	}
+	busyBefore, err := machineBusy()
+	if err != nil {
+		return r, err
+	}
 	err = g.expect("end %d %f %f %f %f %f %d %d", &r.transactions, &r.seconds, &r.mean, &r.p50, &r.p99,
 		&r.loadSeconds, &r.messages, &r.reads)
 	if err != nil {
@@ -183,7 +189,11 @@ func (g *satload) run(ctx context.Context, p *pooler, clients int, mode string, 
 	if err != nil {
 		return r, err
 	}
-	r.cpu = after - before
+	busyAfter, err := machineBusy()
+	if err != nil {
+		return r, err
+	}
+	r.cpu, r.busy = after-before, busyAfter-busyBefore
 	if r.transactions == 0 {
 		return r, errors.New("no transaction was finished")
 	}

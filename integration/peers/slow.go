@@ -27,7 +27,7 @@ func measureSlow(ctx context.Context, l *lab, e *experiment) error {
 		if err != nil {
 			return err
 		}
-		err = inTurns(ctx, l.roundsOr(1), poolers, func(_ int, p *pooler) error {
+		err = l.inTurns(ctx, l.roundsOr(1), poolers, func(_ int, p *pooler) error {
 			if p.proc == nil {
 				return nil
 			}

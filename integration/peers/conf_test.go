@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgweir/pgweir/config"
+	"github.com/pgweir/pgweir/integration/pgtest"
+)
+
+func TestConfigurationOfPgweirIsValid(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range pgweirFiles(6432, pgtest.Endpoint{Host: "127.0.0.1", Port: 5432}, dir) {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, problems := config.LoadEnv(path, func(string) string { return "" }); len(problems) > 0 {
+			t.Errorf("%v in\n%s", problems, text)
+		}
+	}
+}
+
+// Each contender gets both ports, and files only where it may read them.
+func TestConfigurationsNameBothPorts(t *testing.T) {
+	for _, k := range kinds() {
+		if k.files == nil {
+			continue
+		}
+		files := k.files(21001, pgtest.Endpoint{Host: "127.0.0.1", Port: 21002}, "/some/dir")
+		text := files[k.config]
+		for _, port := range []string{"21001", "21002"} {
+			if !strings.Contains(text, port) {
+				t.Errorf("%s: %s is not in its configuration:\n%s", k.name, port, text)
+			}
+		}
+		if args := k.args("/some/dir/" + k.config); args[len(args)-1] != "/some/dir/"+k.config {
+			t.Errorf("%s: started as %v", k.name, args)
+		}
+	}
+}
