@@ -96,8 +96,8 @@ func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
 	}
 	e := s.fifo.first()
 	show = e.fate == forward
-	if s.doubt && typ == wire.MsgEmptyQueryResponse && s.probed {
-		return false, s.resolve()
+	if s.doubt && typ == wire.MsgEmptyQueryResponse {
+		return false, s.resolve(p)
 	}
 	if !e.expects(typ) {
 		return false, Broken
@@ -290,7 +290,7 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	}
 	s.tx = raw[wire.HeaderLen]
 	s.copyIn, s.copyOut = false, false
-	inj, show := e.inj, e.fate == forward
+	kind, inj, show := e.kind, e.inj, e.fate == forward
 	s.done(e)
 	s.fifo.pop()
 	switch {
@@ -299,13 +299,12 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	case inj == injReset:
 		s.dirt = 0
 		s.applied = &Params{}
-	case inj == injProbe:
-		s.doubt, s.probed = false, false
+	case inj == injProbe && kind == kQuery:
+		s.doubt = false
 		ev = s.unstall()
-	case s.doubt && !s.probed:
-		if s.probe(p); !s.doubt {
-			ev = s.unstall()
-		}
+	case s.doubt && kind == kSync:
+		s.answered = append(s.answered, s.tx)
+		show = false
 	}
 	if show && s.beginFailed && s.client != nil {
 		// The client believes to be in the transaction that its BEGIN opened.

@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"bytes"
+
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/sqltext"
 )
@@ -66,6 +68,7 @@ type batch struct {
 	local   bool
 	request Request // of its first statement with a text
 	named   bool
+	closed  bool         // something was closed: what is used after it is not looked up
 	last    sqltext.Kind // of the unnamed statement as the batch leaves it
 	parsed  bool         // the batch has its own unnamed statement
 	portal  bool         // the unnamed portal is bound to portalKind
@@ -97,11 +100,11 @@ func (b *batch) look(m message) {
 	case wire.MsgBind:
 		b.lookBind(body)
 	case wire.MsgDescribe:
-		if len(body) != 2 || body[0] != 'P' || !b.portal {
+		if len(body) != 2 || body[0] != 'P' || !b.portal || b.closed {
 			b.local = b.local && len(body) > 2 && body[0] == 'S' && b.localName(body[1:])
 		}
 	case wire.MsgExecute:
-		if len(body) < 1 || body[0] != 0 || !b.portal {
+		if len(body) < 1 || body[0] != 0 || !b.portal || b.closed {
 			b.local = false
 			return
 		}
@@ -114,6 +117,13 @@ func (b *batch) look(m message) {
 		case sqltext.CommitChain, sqltext.RollbackChain:
 			b.local = b.local && b.tx != wire.Idle
 		}
+	case wire.MsgClose:
+		// Nothing of the client's is on a server now, so it is enough to forget
+		// it here. A Parse in the same batch may have defined it.
+		if len(body) < 2 || bytes.IndexByte(body[1:], 0) != len(body)-2 || (body[0] != 'S' && body[0] != 'P') || b.named {
+			b.local = false
+		}
+		b.closed = true
 	default:
 		b.local = false
 	}
@@ -136,7 +146,7 @@ func (b *batch) lookBind(body []byte) {
 		return
 	}
 	name, rest, ok := cstring(rest)
-	if !ok {
+	if !ok || b.closed {
 		b.local = false
 		return
 	}
@@ -222,6 +232,9 @@ func (c *Client) answerBatch(raw []byte, p *Plan) int {
 				c.begin = retain(portal)
 			}
 			p.client(p.build(func(dst []byte) []byte { return c.run(dst, portal.kind, portal.flags, "") }))
+		case wire.MsgClose:
+			c.forget(body)
+			p.empty(wire.MsgCloseComplete)
 		case wire.MsgSync:
 			p.client(p.build(func(dst []byte) []byte { return wire.AppendReadyForQuery(dst, c.tx) }))
 		}
@@ -248,6 +261,20 @@ func (c *Client) define(name, tail []byte) {
 	}
 }
 
+// forget drops what a Close names; portals are not kept here.
+func (c *Client) forget(body []byte) {
+	name := body[1 : len(body)-1]
+	if body[0] != 'S' {
+		return
+	}
+	if len(name) == 0 {
+		c.setUnnamed(nil)
+	} else if i := c.names.find(name); i >= 0 {
+		_, st := c.names.take(i)
+		c.shared.Statements.release(st)
+	}
+}
+
 // failedMessage answers one extended message inside a transaction that was
 // refused before it had a server: only its end is accepted, as in Postgres.
 func (c *Client) failedMessage(m message, p *Plan) (int, Event) {
@@ -265,8 +292,6 @@ func (c *Client) failedMessage(m message, p *Plan) (int, Event) {
 			ok = true
 			c.define(name, tail)
 			p.empty(wire.MsgParseComplete)
-		} else if fine && len(name) == 0 {
-			c.setUnnamed(nil)
 		}
 	case wire.MsgBind:
 		portal, rest, fine := cstring(body)
@@ -290,17 +315,11 @@ func (c *Client) failedMessage(m message, p *Plan) (int, Event) {
 			p.client(p.build(func(dst []byte) []byte { return c.run(dst, st.kind, st.flags, "") }))
 		}
 	case wire.MsgClose:
-		what, name, ev := c.target(m)
-		if ev != None {
+		if _, name, ev := c.target(m); name == nil {
 			return 0, ev
 		}
 		ok = true
-		if what == 'S' && len(name) == 0 {
-			c.setUnnamed(nil)
-		} else if i := c.names.find(name); what == 'S' && i >= 0 {
-			_, st := c.names.take(i)
-			c.shared.Statements.release(st)
-		}
+		c.forget(body)
 		p.empty(wire.MsgCloseComplete)
 	}
 	if ok {

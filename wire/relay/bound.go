@@ -12,6 +12,10 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 	if c.begin != nil && !s.beginFailed && m.typ() != wire.MsgTerminate {
 		c.sendBegin(p)
 	}
+	if s.doubt && m.typ() != wire.MsgTerminate {
+		c.stalled = true
+		return 0, None
+	}
 	switch m.typ() {
 	case wire.MsgTerminate:
 		return min(m.size, len(m.raw)), Terminate
@@ -19,10 +23,6 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 		return c.copyMessage(m, p), None
 	case wire.MsgSync:
 		return c.sync(m, p)
-	}
-	if s.doubt {
-		c.stalled = true
-		return 0, None
 	}
 	if s.guessing(m) {
 		c.stalled = true
@@ -44,6 +44,9 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 	case wire.MsgClose:
 		return c.close(m, p)
 	case wire.MsgExecute:
+		if c.ending != "" {
+			c.ended()
+		}
 		s.push(entry{kind: kExecute})
 	case wire.MsgFunctionCall:
 		s.writes = true
@@ -57,7 +60,7 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 // batch of the pipeline, not answered yet, fails: it closed or defined names
 // that a failure would bring back or take away.
 func (s *Server) guessing(m message) bool {
-	if s.fifo.guesses == 0 {
+	if s.fifo.guesses == 0 || s.copyIn {
 		return false
 	}
 	body := m.body()
@@ -184,10 +187,40 @@ func (c *Client) deallocate(name string, m message, p *Plan) (int, bool) {
 	return m.size, true
 }
 
+// deallocates is deallocate for a Parse of the unnamed statement: the server
+// gets the text with its own name, and the client's is gone with the Execute.
+func (c *Client) deallocates(text []byte, p *Plan) *prepared {
+	name := sqltext.Classify(text).Name(text)
+	st, key := c.names.lookup([]byte(name))
+	if st == nil || c.server.tx == wire.InFailed {
+		return nil
+	}
+	c.ending = key
+	return c.ensure(st, p)
+}
+
+// ended drops the name that an Execute deallocates.
+func (c *Client) ended() {
+	i := c.names.find([]byte(c.ending))
+	c.ending = ""
+	if i < 0 {
+		return
+	}
+	_, st := c.names.take(i)
+	if prep := c.server.prepared.get(prepKey{st, c.want.meaning}); prep != nil {
+		c.server.forget(prep)
+	}
+	c.shared.Statements.release(st)
+}
+
 // dropUnnamed notes in e, a Query or a Close, that it drops the unnamed
 // statement.
 func (c *Client) dropUnnamed(e entry) entry {
-	if c.unnamed != nil {
+	switch {
+	case c.unnamed == nil:
+	case e.kind == kQuery && !c.server.batch:
+		c.setUnnamed(nil) // nothing before it could make the server skip it
+	default:
 		e.old, e.changed = c.unnamed, true
 		c.unnamed = nil
 	}
@@ -221,10 +254,14 @@ func (c *Client) parse(m message, p *Plan) (int, Event) {
 	}
 	s := c.server
 	if len(name) == 0 {
-		c.parseUnnamed(tail)
-		return c.take(m, p, false), None
+		return c.parseUnnamed(m, tail, p), None
 	}
 	if c.names.find(name) >= 0 {
+		// Postgres reads the text first and complains of it rather.
+		if st := c.shared.Statements.intern(tail); st != nil {
+			c.ensure(st, p)
+			c.shared.Statements.release(st)
+		}
 		c.poison(duplicateName(string(name)), p)
 		return m.size, None
 	}
@@ -254,7 +291,7 @@ func (c *Client) parse(m message, p *Plan) (int, Event) {
 
 // parseUnnamed remembers the unnamed statement: a Bind may come in a later
 // transaction, on another server.
-func (c *Client) parseUnnamed(tail []byte) {
+func (c *Client) parseUnnamed(m message, tail []byte, p *Plan) int {
 	s := c.server
 	e := entry{kind: kParse}
 	if c.unnamed == nil || c.unnamed.tail != string(tail) {
@@ -266,11 +303,22 @@ func (c *Client) parseUnnamed(tail []byte) {
 		e.old, e.changed = c.unnamed, true // until it is known whether this one was read
 		c.unnamed = st
 	}
+	var prep *prepared
+	if c.unnamed.kind == sqltext.Deallocate {
+		prep = c.deallocates(textOf(tail), p)
+	}
 	s.mark(c.unnamed)
 	s.setUnnamed(c.unnamed)
 	s.foreign = false
 	s.push(e)
 	s.fresh = true
+	if prep == nil {
+		return c.take(m, p, false)
+	}
+	p.server(p.build(func(dst []byte) []byte {
+		return wire.AppendParse(dst, "", "DEALLOCATE "+string(prep.name(nil))+"\x00\x00\x00")
+	}))
+	return m.size
 }
 
 // mark notes what running the statement may do and leave on the server.

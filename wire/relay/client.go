@@ -38,6 +38,7 @@ type Client struct {
 	settle   bool        // what went ahead must be answered before anything follows
 	stalled  bool        // bytes were left unread until the server's doubt is resolved
 	starting bool        // a login: bound only to settle its parameters
+	ending   string      // the name that the unnamed statement deallocates
 	request  Request
 	portal   *Statement // bound in a failed transaction without a server
 }
@@ -133,8 +134,13 @@ func (c *Client) Input(in []byte, p *Plan) (used int, ev Event) {
 func (c *Client) stream(in []byte, p *Plan) int {
 	n := min(c.rest, len(in))
 	c.rest -= n
-	if !c.drop {
-		p.server(in[:n])
+	if c.drop {
+		return n
+	}
+	p.server(in[:n])
+	if s := c.server; c.rest == 0 && s.later != nil {
+		p.server(s.later)
+		s.later = nil
 	}
 	return n
 }

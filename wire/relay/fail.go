@@ -23,8 +23,8 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 		return false, Broken
 	}
 	if s.copyIn && e.kind == kQuery {
-		s.copyIn = false
-		return true, s.doubtSyncs()
+		s.copyIn, s.simple = false, true
+		return true, s.doubtSyncs(p)
 	}
 	if e.kind.ready() {
 		return true, None // its ReadyForQuery follows
@@ -45,10 +45,10 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 		s.tell(unknownName(e.name), p)
 	}
 	if s.copyIn {
-		s.copyIn = false
+		s.copyIn, s.simple = false, false
 		s.undo(e, nil)
 		s.fifo.pop()
-		if ev := s.doubtSyncs(); ev != None || s.doubt {
+		if ev := s.doubtSyncs(p); ev != None || s.doubt {
 			return show, ev
 		}
 	}
@@ -165,8 +165,10 @@ func (s *Server) keep(prep *prepared) {
 
 // doubtSyncs is called when a COPY FROM STDIN has failed. Syncs sent before the
 // client ended its data were ignored if the server read them inside the COPY,
-// and are answered if it did not get to them: only the server knows.
-func (s *Server) doubtSyncs() Event {
+// and are answered if it did not get to them: only the server knows. So it is
+// asked, with a Sync that ends any skipping and a Query whose answer can't be
+// mistaken; until that has come the client is not read.
+func (s *Server) doubtSyncs(p *Plan) Event {
 	maybe := false
 	q := s.fifo.rest()
 	if len(q) > 0 && q[0].kind == kQuery {
@@ -189,30 +191,42 @@ func (s *Server) doubtSyncs() Event {
 	if s.orphan {
 		return Broken
 	}
-	s.doubt = true
+	s.doubt, s.answered = true, s.answered[:0]
+	s.inject(p, wire.AppendQuery(wire.AppendEmpty(nil, wire.MsgSync), ""))
+	s.push(entry{kind: kSync, fate: swallow, inj: injProbe})
+	s.push(entry{kind: kQuery, fate: swallow, inj: injProbe})
 	return None
 }
 
-// probe asks the server something of which the answer can't be mistaken, to
-// learn which Syncs it has read.
-func (s *Server) probe(p *Plan) {
-	if s.fifo.empty() {
-		s.doubt = false
+// inject sends bytes of ours on account of what the server said: behind the
+// client's message that may be under way.
+func (s *Server) inject(p *Plan, b []byte) {
+	if c := s.client; c != nil && c.rest > 0 && !c.drop {
+		s.later = append(s.later, b...)
 		return
 	}
-	s.probed = true
-	p.server(p.build(func(dst []byte) []byte { return wire.AppendQuery(dst, "") }))
-	s.push(entry{kind: kQuery, fate: swallow, inj: injProbe})
+	p.server(b)
 }
 
-// resolve is called when the probe is answered: Syncs still in the queue before
-// it were ignored.
-func (s *Server) resolve() Event {
-	for !s.fifo.empty() && s.fifo.first().inj != injProbe {
+// resolve is called when the probe is answered. Of the ReadyForQuery before it
+// the last is our own Sync's; the others are the client's. If there is none the
+// server was still skipping: what the client sends up to its next Sync is not
+// for it.
+func (s *Server) resolve(p *Plan) Event {
+	for !s.fifo.empty() && (s.fifo.first().inj != injProbe || s.fifo.first().kind != kQuery) {
 		s.fifo.pop()
 	}
-	if s.fifo.empty() {
+	n := len(s.answered) - 1
+	if s.fifo.empty() || n < 0 {
 		return Broken
+	}
+	for _, tx := range s.answered[:n] {
+		if !s.orphan {
+			p.client(p.build(func(dst []byte) []byte { return wire.AppendReadyForQuery(dst, tx) }))
+		}
+	}
+	if n == 0 && !s.simple {
+		s.skip, s.batch = true, true
 	}
 	return None
 }
@@ -237,7 +251,7 @@ func (s *Server) beginError(p *Plan) (show bool, ev Event) {
 		return true, Broken // several requests hung on it; each would need an answer of its own
 	}
 	// A simple Query was skipped: it brings no Sync of its own.
-	p.server(p.build(func(dst []byte) []byte { return wire.AppendEmpty(dst, wire.MsgSync) }))
+	s.inject(p, wire.AppendEmpty(nil, wire.MsgSync))
 	s.skip = false
 	s.push(entry{kind: kSync, inj: injSync})
 	return true, None

@@ -65,9 +65,15 @@ const (
 const maxOutstanding = 4096
 
 // defines reports whether the entry's failure would take back what one of the
-// client's names, or no name, stands for.
+// client's names, or no name, stands for, or what the server knows.
 func (e *entry) defines() bool {
-	return e.changed || e.name != "" && (e.kind == kParse || e.kind == kClose)
+	switch e.kind {
+	case kParse:
+		return e.changed || e.name != "" || e.prep != nil
+	case kClose:
+		return e.changed || e.name != ""
+	}
+	return e.changed
 }
 
 // fifo is the queue of expected answers of one server.

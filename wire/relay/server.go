@@ -49,14 +49,16 @@ type Server struct {
 	client *Client // nil while idle, being cleaned or drained for a client that left
 	fifo   fifo
 
-	tx       byte // state of the last ReadyForQuery
-	batch    bool // extended messages were sent and no Sync yet
-	skip     bool // the server discards until a Sync that was not sent yet
-	copyIn   bool // the head entry is a COPY FROM STDIN in progress
-	doubt    bool // Syncs may or may not have been read inside a COPY: a probe will tell
-	probed   bool // the probe is under way
-	orphan   bool // its client left: swallow what comes
-	cleaning bool // an earlier client's traces are being removed
+	tx       byte   // state of the last ReadyForQuery
+	batch    bool   // extended messages were sent and no Sync yet
+	skip     bool   // the server discards until a Sync that was not sent yet
+	copyIn   bool   // the head entry is a COPY FROM STDIN in progress
+	doubt    bool   // Syncs may or may not have been read inside a COPY: a probe will tell
+	simple   bool   // the COPY in doubt was a simple Query
+	later    []byte // to be sent when the client's message under way has ended
+	answered []byte // states of the ReadyForQuery that came during a doubt
+	orphan   bool   // its client left: swallow what comes
+	cleaning bool   // an earlier client's traces are being removed
 
 	writes  bool // something outstanding is not known to be a read
 	copyOut bool // the head entry is a COPY TO STDOUT in progress
@@ -138,6 +140,12 @@ func (s *Server) ReadsOnly() bool { return !s.writes || s.copyOut && s.fifo.tota
 
 // CopyingIn reports whether the server waits for COPY data.
 func (s *Server) CopyingIn() bool { return s.copyIn }
+
+// WaitsForClient reports whether the server can't come to a boundary unless the
+// client says more: COPY data, a Sync, or the end of its transaction.
+func (s *Server) WaitsForClient() bool {
+	return s.fifo.empty() || s.batch || s.skip || s.copyIn && !s.copyEnding()
+}
 
 // Flush makes the server send the answers that it may be keeping back, so that
 // what was asked for is answered before the client is told that it has broken

@@ -57,6 +57,11 @@ func (c *Client) Refused() bool { return c.refusal != nil }
 // refuse answers a request with an error: a Query or FunctionCall at once and
 // in full, extended messages with the error now and ReadyForQuery at the Sync.
 func (c *Client) refuse(m message, e *wire.Error, p *Plan) int {
+	if body := m.body(); m.typ() == wire.MsgQuery || m.typ() == wire.MsgParse && len(body) > 0 && body[0] == 0 {
+		// As in Postgres, where these drop the unnamed statement before they
+		// fail: a Bind that was sent behind must not meet an older one.
+		c.setUnnamed(nil)
+	}
 	p.client(p.build(func(dst []byte) []byte {
 		dst = wire.AppendError(dst, e)
 		if m.typ() == wire.MsgQuery || m.typ() == wire.MsgFunctionCall {
@@ -88,7 +93,6 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 	st := sqltext.Classify(text)
 	r := Request{st.Kind, st.Flags}
 	if c.tx == wire.InFailed && !endsTx(st.Kind) && st.Kind != sqltext.Empty {
-		c.setUnnamed(nil)
 		if st.Kind == sqltext.RollbackTo {
 			return c.refuse(m, noSavepoint(st.Name(text)), p), None
 		}

@@ -69,6 +69,9 @@ func (b *Backend) command(m Message) {
 		return
 	}
 	if refused != nil {
+		if m.Type == wire.MsgQuery || m.Type == wire.MsgParse && len(m.Body) > 0 && m.Body[0] == 0 {
+			delete(b.prepared, "") // as these do before they fail
+		}
 		b.raise(refused)
 		return
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgweir/pgweir/wire"
 )
 
 var (
@@ -84,4 +86,44 @@ func TestScriptsAgainstPostgres(t *testing.T) {
 		steps := Script(rnd, ScriptOptions{Client: "c1", Without: Cancels, SleepMS: 2})
 		compareWithReal(t, s, k, seed, steps)
 	}
+}
+
+// TestMangledScriptsAgainstPostgres drops, doubles and swaps messages, and
+// sends the whole without ever waiting: no client does that, but what the
+// backend makes of it is defined all the same.
+func TestMangledScriptsAgainstPostgres(t *testing.T) {
+	s := requireServer(t)
+	k := s.control(t, nil)
+	for seed := *firstFlag; seed < *firstFlag+*seedsFlag; seed++ {
+		rnd := rand.New(rand.NewPCG(seed, 4))
+		o := ScriptOptions{Client: "c1", Without: Cancels | Malformed, SleepMS: 1, MaxRow: 100}
+		var in []byte
+		for _, step := range Script(rnd, o) {
+			in = append(in, step.Bytes...)
+		}
+		steps := []Step{{Op: OpSend, Bytes: mangle(rnd, in)}, {Op: OpHalfClose}}
+		compareWithReal(t, s, k, seed, steps)
+	}
+}
+
+func mangle(rnd *rand.Rand, in []byte) []byte {
+	msgs, rest := Messages(in)
+	var out []byte
+	rate := 4 + rnd.IntN(20)
+	for i := 0; i < len(msgs); i++ {
+		m := msgs[i]
+		switch rnd.IntN(3 * rate) {
+		case 0: // dropped
+			continue
+		case 1:
+			out = wire.AppendMessage(out, m.Type, m.Body)
+		case 2:
+			if i+1 < len(msgs) {
+				msgs[i], msgs[i+1] = msgs[i+1], m
+				m = msgs[i]
+			}
+		}
+		out = wire.AppendMessage(out, m.Type, m.Body)
+	}
+	return append(out, rest...)
 }

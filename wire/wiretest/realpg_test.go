@@ -138,14 +138,20 @@ func (s *realServer) prepare() error {
 func (s *realServer) schema(c net.Conn) error {
 	sql := `create table t(x text); create table tb(x text);
 create function refuse() returns trigger language plpgsql as $$ begin
-  if tg_level = 'STATEMENT' then raise exception 'refused before the first row'; end if;
-  if split_part(new.x, ':', 1) = tg_argv[0] then
-    raise exception using errcode = '22P02', message = 'refused at message ' || tg_argv[0]; end if;
-  return new; end $$;
-create trigger r before insert on tb for each statement execute function refuse();`
+  raise exception 'refused before the first row'; end $$;
+create trigger r before insert on tb for each statement execute function refuse();
+create function started() returns trigger language plpgsql as $$ begin
+  perform set_config('test.rows', '0', true); return null; end $$;
+create function counted() returns trigger language plpgsql as $$
+declare n int := current_setting('test.rows')::int + 1;
+begin
+  if n = tg_argv[0]::int then
+    raise exception using errcode = '22P02', message = 'refused at message ' || n; end if;
+  perform set_config('test.rows', n::text, true); return new; end $$;`
 	for i := 1; i <= 3; i++ {
 		sql += fmt.Sprintf(`create table tf%d(x text);
-create trigger r before insert on tf%d for each row execute function refuse(%d);`, i, i, i)
+create trigger s before insert on tf%d for each statement execute function started();
+create trigger r before insert on tf%d for each row execute function counted(%d);`, i, i, i, i)
 	}
 	p := NewPlayer([]Step{queryStep(sql), {Op: OpWaitReady}, {Op: OpSend, Bytes: []byte{'X', 0, 0, 0, 4}}})
 	out, err := playReal(c, p, nil)

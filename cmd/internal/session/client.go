@@ -1,6 +1,8 @@
 package session
 
 import (
+	"fmt"
+
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
@@ -342,3 +344,9 @@ func (cl *Client) Drained(now int64) {
 
 // Core returns the core that runs the session.
 func (cl *Client) Core() *Core { return cl.core }
+
+// String describes the session for logs and failures.
+func (cl *Client) String() string {
+	return fmt.Sprintf("%s@%s server=%v pending=%v waiting=%v login=%v stops=%b tx=%c eof=%v ended=%v",
+		cl.info.Role, cl.info.Database, cl.server != nil, cl.pending, cl.wait.Waiting(), cl.login, cl.stops, cl.link.Tx(), cl.eof, cl.ended)
+}

@@ -36,7 +36,7 @@ func (cl *Client) EOF(now int64) {
 		return
 	}
 	cl.eof = true
-	if cl.server != nil && !cl.pending && cl.server.link.Outstanding() > 0 && !cl.link.MidMessage() {
+	if cl.server != nil && !cl.pending && !cl.server.link.WaitsForClient() && !cl.link.MidMessage() {
 		return // it may still wait for the answer
 	}
 	cl.leave(ClientEOF, now)

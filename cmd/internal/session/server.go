@@ -125,6 +125,8 @@ func (sv *Server) Data(b []byte, now int64) (used int) {
 		}
 		if cl.stops&stopFault != 0 && (sv.link.Outstanding() == 0 || sv.link.CopyingIn()) {
 			co.fatal(cl, cl.link.Fault(), Protocol, now)
+		} else if cl.eof && sv.link.WaitsForClient() {
+			cl.leave(ClientEOF, now)
 		}
 	}
 	co.act(now)

@@ -25,6 +25,7 @@ type client struct {
 	reason   session.Reason
 	welcome  bool // the login is through
 	planned  bool
+	leaving  bool
 }
 
 // clientEvents hands a connection's events to the session's client.
@@ -95,6 +96,10 @@ func (c *client) act() {
 	for !c.closed {
 		s, ok := c.player.Next()
 		if !ok {
+			if c.player.Done() && !c.leaving {
+				c.leaving = true
+				c.w.after(20_000_000, c.leave)
+			}
 			return
 		}
 		switch s.Op {
@@ -120,6 +125,15 @@ func (c *client) act() {
 			c.plan()
 			return
 		}
+	}
+}
+
+// leave closes the connection of a client that has no more to say and was not
+// closed by what it said last.
+func (c *client) leave() {
+	if !c.closed && !c.lost {
+		c.closed = true
+		c.conn.hangUp()
 	}
 }
 

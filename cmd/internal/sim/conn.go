@@ -1,6 +1,10 @@
 package sim
 
-import "github.com/pgweir/pgweir/wire/wiretest"
+import (
+	"fmt"
+
+	"github.com/pgweir/pgweir/wire/wiretest"
+)
 
 // handler is what a connection's events go to; a session's Client and Server
 // fit.
@@ -241,4 +245,10 @@ func (c *conn) endWriting() {
 		p := c.peer
 		c.outward(func() { p.ended(false) })
 	}
+}
+
+// String describes the connection for a failure.
+func (c *conn) String() string {
+	return fmt.Sprintf("in=%d kept=%d unsent=%d fin=%v hungUp=%v eof=%v reset=%v paused=%v resumed=%v finish=%v closed=%v",
+		len(c.in), len(c.kept), len(c.unsent), c.fin, c.hungUp, c.eof, c.reset, c.paused, c.resumed, c.finish, c.closed)
 }

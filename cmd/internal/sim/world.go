@@ -247,8 +247,8 @@ func (w *world) done() bool {
 func (w *world) stuck() error {
 	for _, c := range w.clients {
 		if !c.ended || !c.player.Done() {
-			return fmt.Errorf("client %d is stuck (welcome %v, waits for op %d, session ended %v)\nsent\n%s\ngot\n%s",
-				c.id, c.welcome, c.player.Waiting(), c.ended, wiretest.DumpFrontend(c.sent), wiretest.DumpBackend(c.got))
+			return fmt.Errorf("client %d is stuck: %s\nconn %+v\n%s(welcome %v, waits for op %d, session ended %v)\nsent\n%s\ngot\n%s",
+				c.id, c.cl, c.conn.String(), w.servers(), c.welcome, c.player.Waiting(), c.ended, wiretest.DumpFrontend(c.sent), wiretest.DumpBackend(c.got))
 		}
 	}
 	return errors.New("stuck")
