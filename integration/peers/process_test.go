@@ -181,3 +181,28 @@ func TestSatloadReportsATroubledPooler(t *testing.T) {
 		t.Errorf("no pooler there: %v", err)
 	}
 }
+
+func TestWatchMemorySeesAPeak(t *testing.T) {
+	base, err := rss(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 64 << 20
+	peak, stop := watchMemory(os.Getpid())
+	b := make([]byte, size)
+	for i := 0; i < size; i += 4096 {
+		b[i] = 1
+	}
+	deadline, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for peak.Load() < base+size/2 {
+		if err := pause(deadline, time.Millisecond); err != nil {
+			t.Errorf("peak %d after %d bytes more than %d", peak.Load(), size, base)
+			break
+		}
+	}
+	stop()
+	if b[4096] != 1 {
+		t.Error("the memory is needed until here")
+	}
+}
