@@ -267,16 +267,18 @@ func (s *Server) parameterStatus(body []byte) (show bool, ev Event) {
 	}
 	n, v := string(name), string(value)
 	s.setStatus(n, v)
-	if s.client == nil || (!s.fifo.empty() && s.fifo.first().inj != injNone) {
-		return false, None
+	if !s.fifo.empty() && (s.fifo.first().inj == injParams || s.fifo.first().inj == injReset) {
+		return false, None // the effect of settings that are known
 	}
 	if key := lower(n); Reported(key) || key == "search_path" {
 		isDefault := s.isDefault(n, v)
-		s.client.want = s.client.want.with(key, v, isDefault)
 		s.applied = s.applied.with(key, v, isDefault)
 		s.accept(s.applied)
+		if s.client != nil {
+			s.client.want = s.client.want.with(key, v, isDefault)
+		}
 	}
-	return true, None
+	return s.client != nil && (s.fifo.empty() || s.fifo.first().inj == injNone), None
 }
 
 // ready handles ReadyForQuery.

@@ -173,8 +173,14 @@ func nameOf(st sqltext.Statement, text []byte) string {
 func (c *Client) deallocate(name string, m message, p *Plan) (int, bool) {
 	s := c.server
 	i := c.names.find([]byte(name))
-	if i < 0 || !m.complete() || s.tx == wire.InFailed {
+	if i < 0 || !m.complete() {
 		return 0, false
+	}
+	if s.tx == wire.InFailed {
+		// Whether it still is when this is read is known when the rest of the
+		// pipeline is answered.
+		c.stalled = s.fifo.total > 0
+		return 0, c.stalled
 	}
 	prep := c.ensure(c.names.list[i].st, p)
 	p.server(p.build(func(dst []byte) []byte {
@@ -293,6 +299,10 @@ func (c *Client) parse(m message, p *Plan) (int, Event) {
 // transaction, on another server.
 func (c *Client) parseUnnamed(m message, tail []byte, p *Plan) int {
 	s := c.server
+	if s.tx == wire.InFailed && s.fifo.total > 0 && sqltext.Classify(textOf(tail)).Kind == sqltext.Deallocate {
+		c.stalled = true // see deallocate
+		return 0
+	}
 	e := entry{kind: kParse}
 	if c.unnamed == nil || c.unnamed.tail != string(tail) {
 		st := c.shared.Statements.intern(tail)

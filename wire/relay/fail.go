@@ -86,8 +86,9 @@ func (s *Server) skipToSync() (owed int) {
 			s.fifo.pop()
 		}
 	}
-	s.skip = s.fifo.empty()
-	s.batch = s.skip
+	if s.skip = s.fifo.empty(); s.skip {
+		s.batch = true
+	}
 	return owed
 }
 

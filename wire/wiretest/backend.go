@@ -264,6 +264,10 @@ func (b *Backend) Output() []byte {
 	return out
 }
 
+// Unflushed returns what the backend has written and still keeps in its output
+// buffer. The bytes are the backend's.
+func (b *Backend) Unflushed() []byte { return b.out }
+
 // TxState returns the state that a ReadyForQuery would report now.
 func (b *Backend) TxState() byte { return b.tx.status() }
 
@@ -328,17 +332,31 @@ func (b *Backend) notice(e *wire.Error) {
 func (b *Backend) raise(e *wire.Error) {
 	b.put(wire.AppendError(nil, e))
 	b.flush()
+	x := b.exec
 	b.exec, b.query = nil, nil
 	if e.Severity == "FATAL" {
 		b.exit()
 		return
 	}
 	b.abort()
+	if x != nil && b.tx.block == blockFailed {
+		b.failPortal(x)
+	}
 	if b.extended {
 		b.skip = true
 		return
 	}
 	b.ready()
+}
+
+// failPortal keeps the portal of the statement that failed until its
+// transaction ends: also that of a simple Query, as the unnamed one.
+func (b *Backend) failPortal(x *execution) {
+	x.portal.failed = true
+	if x.simple {
+		x.portal.level = len(b.tx.marks)
+		b.portals[""] = x.portal
+	}
 }
 
 // fatal reports a FATAL error and ends the session.

@@ -255,7 +255,7 @@ func (b *Backend) execute(r *reader) *wire.Error {
 	if err := b.admit(x); err != nil {
 		return err
 	}
-	if q.done {
+	if q.failed || q.done {
 		return newError("55000", "portal \"%s\" cannot be run", name)
 	}
 	b.exec = x

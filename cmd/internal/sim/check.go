@@ -138,7 +138,7 @@ func (o *oracle) before(_ int, m wiretest.Message) *wire.Error {
 		return nil // not a request
 	}
 	o.want = append(o.want, o.b.Output()...)
-	said := o.said()
+	said := append(o.said()[:len(o.said()):len(o.said())], o.b.Unflushed()...)
 	if len(said) >= len(o.got) || !bytes.Equal(o.got[:len(said)], said) {
 		return nil
 	}

@@ -154,10 +154,14 @@ func (c *conn) Send(spans [][]byte) int {
 	if c.closed || c.shut || c.reset {
 		return 0
 	}
+	waiting := len(c.unsent) > 0
 	for _, s := range spans {
 		c.unsent = append(c.unsent, s...)
 	}
-	if len(c.unsent) > 0 && c.window > 0 {
+	if waiting || len(c.unsent) == 0 {
+		return len(c.unsent)
+	}
+	if c.window > 0 {
 		c.push()
 	}
 	if len(c.unsent) > 0 {
