@@ -27,6 +27,9 @@ type world struct {
 func (w *world) play(t *testing.T, seed uint64) {
 	t.Helper()
 	for range 100000 {
+		if tr := &w.p.Tracker; tr.Settled() && !tr.Ended() && !w.closed && (w.b.exec != nil || w.b.query != nil || len(w.b.net) > 0) {
+			t.Fatalf("seed %d: the tracker thinks that all is answered\n%s%s", seed, DumpFrontend(w.sent), DumpBackend(w.got))
+		}
 		if w.turn() {
 			continue
 		}
