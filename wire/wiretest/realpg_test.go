@@ -27,13 +27,28 @@ type realServer struct {
 // errNoPostgres means that no PostgreSQL is installed.
 var errNoPostgres = errors.New("no initdb found: install the postgresql package")
 
-// server starts the server at its first call; TestMain stops it.
-var server = sync.OnceValues(startServer)
+// sharedServer is started by the first test that asks, and stopped by TestMain.
+type sharedServer struct {
+	once sync.Once
+	s    *realServer
+	err  error
+}
+
+var shared sharedServer
+
+func server() (*realServer, error) {
+	shared.once.Do(func() {
+		if shared.s, shared.err = startServer(); shared.err != nil && shared.s != nil {
+			shared.s.stop()
+		}
+	})
+	return shared.s, shared.err
+}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if s, err := server(); err == nil {
-		s.stop()
+	if shared.s != nil && shared.err == nil {
+		shared.s.stop()
 	}
 	os.Exit(code)
 }
@@ -51,14 +66,14 @@ func startServer() (*realServer, error) {
 	s := &realServer{dir: dir}
 	cred, err := unprivileged(dir)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	data := filepath.Join(dir, "data")
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "test", "-A", "trust",
 		"--no-sync", "--locale=C", "--encoding=UTF8")
 	initdb.SysProcAttr, initdb.Dir = cred, dir
 	if out, err := initdb.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+		return s, fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	s.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", dir, "-c", "listen_addresses=",
 		"-c", "fsync=off", "-c", "autovacuum=off", "-c", "timezone=UTC", "-c", "log_timezone=UTC",
@@ -66,11 +81,11 @@ func startServer() (*realServer, error) {
 	s.cmd.SysProcAttr, s.cmd.Dir = cred, dir
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	s.cmd.Stderr = log
 	if err := s.cmd.Start(); err != nil {
-		return nil, err
+		return s, err
 	}
 	return s, s.prepare()
 }
