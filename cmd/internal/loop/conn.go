@@ -19,7 +19,8 @@ type Handler interface {
 	Drained(c *Conn, now int64)
 
 	// Hangup says, once, that the peer has ended its writing side, also while
-	// reading is paused. Data may still follow.
+	// reading is paused. Data may still follow. It does not come after EOF, which
+	// with TLS may be seen first.
 	Hangup(c *Conn, now int64)
 
 	// EOF says, once, that everything the peer wrote has been given to Data;
@@ -55,8 +56,8 @@ type Conn struct {
 	stall    int64 // longest time without progress, 0 = any
 	progress int64 // when unsent bytes last became fewer
 	due      int64 // see dueHeap
-	inOff    int32
-	outOff   int32
+	inOff    int
+	outOff   int
 	heap     int32 // 1 + index in the heap
 	fd       int32 // -1 once closed
 	turn     uint32
@@ -118,11 +119,11 @@ func (c *Conn) Resume() {
 func (c *Conn) Paused() bool { return c.flags&fPaused != 0 }
 
 // Kept returns how many bytes Data has left.
-func (c *Conn) Kept() int { return len(c.in) - int(c.inOff) }
+func (c *Conn) Kept() int { return len(c.in) - c.inOff }
 
 // Unsent returns how many bytes given to Send the kernel has not taken yet, with
 // TLS the length of the ciphertext.
-func (c *Conn) Unsent() int { return len(c.out) - int(c.outOff) }
+func (c *Conn) Unsent() int { return len(c.out) - c.outOff }
 
 // Close drops the connection at the end of the turn: unsent bytes are lost, and
 // a TCP peer may see a reset. No callback follows.

@@ -33,7 +33,7 @@ const waitEvents = 256
 type Options struct {
 	// BufferSize is the size in bytes of the buffer that all connections read
 	// into, and so the most that one connection gets per turn. 0 means
-	// DefaultBufferSize; less than 512 is an error.
+	// DefaultBufferSize; the range is 512 B to 16 MiB.
 	BufferSize int
 
 	// MaxKeep is the most bytes that a connection's handler may leave; a
@@ -147,7 +147,7 @@ func (o *Options) complete() error {
 	if o.Base.IsZero() {
 		o.Base = time.Now()
 	}
-	if o.BufferSize < minBufferSize || o.BufferSize > 1<<30 {
+	if o.BufferSize < minBufferSize || o.BufferSize > 16<<20 {
 		return fmt.Errorf("loop: buffer size %d is out of range", o.BufferSize)
 	}
 	if o.MaxKeep < 0 || o.MaxKeep > 1<<30 || o.LingerTime < 0 {

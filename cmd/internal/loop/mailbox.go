@@ -44,8 +44,8 @@ func (l *Loop) Post(t *Task) {
 // if Adopt returns an error. Nobody else may read, write or close it. It may be
 // called from any goroutine.
 //
-// For a TLS connection t and br are the finished connection and the [Bridge]
-// below it, else both are nil; what crypto/tls has read ahead is not lost.
+// For a TLS connection t and br are the connection, its handshake complete, and
+// the [Bridge] below it, else both are nil; what crypto/tls has read ahead is not lost.
 // The connection is registered in one of the next turns, before tasks that are
 // posted afterwards; if h is an [Opener] it then learns of its connection. Bytes
 // that are already there are seen. If the kernel refuses to register fd, h gets
@@ -64,13 +64,14 @@ func (l *Loop) Adopt(fd int, t *tls.Conn, br *Bridge, h Handler) error {
 		err = errors.New("loop: a TLS connection and its bridge come together")
 	case br != nil && br.c != nil:
 		err = errors.New("loop: bridge already adopted")
+	case t != nil && !t.ConnectionState().HandshakeComplete:
+		err = errors.New("loop: adoption before the end of the TLS handshake")
 	}
 	if err == nil {
 		c := &Conn{loop: l, h: h, fd: int32(fd), flags: fReadable}
 		if br != nil {
 			br.attach(c, t)
 			c.br = br
-			c.flags |= fMore
 		}
 		if l.push(&Task{conn: c}) {
 			return nil

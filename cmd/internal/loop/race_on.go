@@ -7,6 +7,9 @@ import (
 	"unsafe"
 )
 
+// raceDetector tells tests that sync.Pool forgets at random.
+const raceDetector = true
+
 // The race detector does not see what the kernel does to memory behind a
 // RawSyscall; these tell it.
 

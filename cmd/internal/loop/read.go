@@ -15,7 +15,7 @@ func (l *Loop) note(c *Conn, ev uint32) {
 	}
 	if ev&(evRdHup|evHup|evErr) != 0 {
 		f |= fDrain
-		if ev&evRdHup != 0 {
+		if ev&evRdHup != 0 && f&fEOF == 0 {
 			f |= fHangup
 		}
 		if ev&evHup != 0 && ev&evErr != 0 {
@@ -51,8 +51,7 @@ func (l *Loop) step(c *Conn) {
 		c.h.Drained(c, l.now)
 	}
 	l.input(c)
-	if c.flags&(fReadable|fMore) != 0 && c.flags&fNoData == 0 ||
-		c.flags&fGone != 0 && c.flags&fPaused != 0 {
+	if c.flags&(fReadable|fMore) != 0 && c.flags&fNoData == 0 {
 		l.enqueue(c)
 	}
 }
@@ -67,8 +66,8 @@ func (l *Loop) input(c *Conn) {
 		c.flags &^= fResumed
 		if c.Kept() > 0 {
 			l.deliver(c, c.in[c.inOff:], c.Kept())
-			if c.flags&fNoData != 0 {
-				return
+			if c.flags&(fNoData|fResumed) != 0 {
+				return // an end of the stream must not overtake what is kept
 			}
 		}
 	}
@@ -126,9 +125,8 @@ func (l *Loop) room(c *Conn, shared []byte) (b []byte, k int) {
 		copy(shared, c.in[c.inOff:])
 		return shared, k
 	}
-	in, off := l.bufs.reserve(c.in, int(c.inOff), len(shared))
-	c.in, c.inOff = in, int32(off)
-	return in[off : len(in)+len(shared)], k
+	c.in, c.inOff = l.bufs.reserve(c.in, c.inOff, len(shared))
+	return c.in[c.inOff : len(c.in)+len(shared)], k
 }
 
 // deliver gives Data b, of which the first k bytes were kept before, and keeps
@@ -148,8 +146,8 @@ func (l *Loop) deliver(c *Conn, b []byte, k int) {
 	case len(rest) > l.opt.MaxKeep:
 		l.end(c, Overflow)
 	case c.inHolds(b):
-		c.in = c.in[:int(c.inOff)+len(b)]
-		c.inOff += int32(used)
+		c.in = c.in[:c.inOff+len(b)]
+		c.inOff += used
 	case used == 0:
 		l.keep(c, b[k:])
 	default:
@@ -161,12 +159,11 @@ func (l *Loop) deliver(c *Conn, b []byte, k int) {
 // inHolds reports whether b is the unspent part of c.in rather than a part of a
 // shared buffer.
 func (c *Conn) inHolds(b []byte) bool {
-	return cap(c.in) > int(c.inOff) && &c.in[:cap(c.in)][c.inOff] == &b[0]
+	return cap(c.in) > c.inOff && &c.in[:cap(c.in)][c.inOff] == &b[0]
 }
 
 func (l *Loop) keep(c *Conn, p []byte) {
-	in, off := l.bufs.extend(c.in, int(c.inOff), p)
-	c.in, c.inOff = in, int32(off)
+	c.in, c.inOff = l.bufs.extend(c.in, c.inOff, p)
 }
 
 func (l *Loop) dropKept(c *Conn) {

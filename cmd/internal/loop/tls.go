@@ -42,7 +42,9 @@ var errBroken = errors.New("loop: connection is broken")
 // Bridge is the transport below a [tls.Conn] that is to live in a loop. At first
 // it hands everything on to a net.Conn, so that a goroutine can do the
 // handshake and the login. Once adopted it reads from the loop's buffer, and
-// writes as Send does; it then belongs to the loop thread.
+// writes as Send does; it then belongs to the loop thread. Set
+// DynamicRecordSizingDisabled in the tls.Config: small records for the start of a
+// connection only cost, since the loop sends whole batches of records.
 type Bridge struct {
 	nc            net.Conn
 	local, remote net.Addr
@@ -202,7 +204,7 @@ func (l *Loop) readTLS(c *Conn) {
 	if n > k {
 		l.deliver(c, b[:n], k)
 	}
-	if err == nil || err == errAgain || c.flags&fNoData != 0 {
+	if err == nil || err == errAgain || c.flags&(fNoData|fResumed) != 0 {
 		return
 	}
 	switch {

@@ -103,8 +103,7 @@ func (l *Loop) queueFrom(c *Conn, spans [][]byte, skip int) {
 // when there is room, and start the stall time.
 func (l *Loop) queue(c *Conn, p []byte) {
 	first := c.Unsent() == 0
-	out, off := l.bufs.extend(c.out, int(c.outOff), p)
-	c.out, c.outOff = out, int32(off)
+	c.out, c.outOff = l.bufs.extend(c.out, c.outOff, p)
 	if !first {
 		return
 	}
@@ -133,7 +132,7 @@ func (l *Loop) flush(c *Conn) (drained bool) {
 	}
 	if n < len(p) {
 		// A short send, like EAGAIN, leaves the kernel owing an edge.
-		c.outOff += int32(n)
+		c.outOff += n
 		if n > 0 {
 			c.progress = l.now
 		}
