@@ -1,6 +1,7 @@
 // Package loop is an event loop over stream sockets: Linux epoll, edge
-// triggered, one registration per descriptor for the descriptor's whole life.
-// It knows descriptors and buffers and nothing of Postgres.
+// triggered, one registration per descriptor for the descriptor's whole life
+// ([Loop.Adopt] has the one exception). It knows descriptors and buffers and
+// nothing of Postgres.
 //
 // # Threads
 //

@@ -215,7 +215,7 @@ func TestInvariant13OneTimePerTurn(t *testing.T) {
 
 // spin waits until the clock has moved on from now.
 func spin(l *Loop, now int64) {
-	for l.Now() == now { //nolint:revive // the clock moves by itself
+	for l.Now() == now { // the clock moves by itself
 	}
 }
 
