@@ -38,6 +38,7 @@ type env struct {
 // commands is the table of subcommands, in the order of the list.
 func commands() []command {
 	return []command{
+		serveCommand(),
 		checkCommand(),
 		versionCommand(),
 		helpCommand(),

@@ -163,6 +163,9 @@ func (e *entry) expects(typ byte) bool {
 
 // done settles what a message defined or closed, once the server has read it.
 func (s *Server) done(e *entry) {
+	if e.kind == kParse && e.prep != nil {
+		e.prep.key.st.prove(proof{s.group, e.prep.key.meaning})
+	}
 	if e.old != nil {
 		s.shared.Statements.release(e.old)
 		e.old = nil

@@ -8,8 +8,8 @@ import (
 )
 
 // unboundBatch handles extended messages of a client without a server. A batch
-// up to its Sync that only begins or ends a transaction is answered here;
-// anything else asks for a server once a Sync, Flush, Query or FunctionCall is
+// up to its Sync that only begins or ends a transaction, or prepares what a
+// server has accepted before, is answered here; anything else asks for a server once a Sync, Flush, Query or FunctionCall is
 // there, or when the batch has grown long: a slow writer holds no slot.
 func (c *Client) unboundBatch(m message, p *Plan) (int, Event) {
 	if c.tx == wire.InFailed {
@@ -87,15 +87,15 @@ func (b *batch) look(m message) {
 		}
 		st := sqltext.Classify(textOf(tail))
 		b.note(st.Kind, st.Flags)
-		if !localKind(st.Kind) || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
-			len(tail) != len(textOf(tail))+3 {
+		proven := b.c.shared.Statements.known(tail, proof{b.c.group, b.c.want.meaning}) != nil
+		if !localKind(st.Kind) && !proven || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
+			!proven && len(tail) != len(textOf(tail))+3 {
 			b.local = false
 		}
 		if len(name) == 0 {
 			b.parsed, b.last = true, st.Kind
 		} else {
-			b.named = true // one is enough to be worth a server
-			b.local = b.local && localKind(st.Kind)
+			b.named = true // more are worth a server
 		}
 	case wire.MsgBind:
 		b.lookBind(body)
@@ -279,7 +279,7 @@ func (c *Client) forget(body []byte) {
 // refused before it had a server: only its end is accepted, as in Postgres.
 func (c *Client) failedMessage(m message, p *Plan) (int, Event) {
 	if !m.complete() {
-		if !m.whole(peekQuery) {
+		if !m.whole(c.shared.TextLimit) {
 			return 0, None
 		}
 		return c.refuse(m, abortedTx, p), None

@@ -126,7 +126,7 @@ func (c *Client) sync(m message, p *Plan) (int, Event) {
 }
 
 func (c *Client) query(m message, p *Plan) int {
-	if !m.whole(peekQuery) {
+	if !m.whole(c.shared.TextLimit) {
 		return 0
 	}
 	s := c.server

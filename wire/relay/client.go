@@ -15,13 +15,13 @@ const (
 	largeMessage = 1<<30 - 1 // and for those with
 	wholeParse   = 16 << 20  // a Parse is taken whole to be shared: its bound
 	holdUnbound  = 16 << 10  // a batch of this size goes to a server before its Sync
-	peekQuery    = 64 << 10  // of a longer Query, what is looked at
 )
 
 // Client is the protocol state of one client session. Owned by the loop that
 // owns the connection.
 type Client struct {
 	shared  *Shared
+	group   uint32  // database and role
 	server  *Server // nil unless bound
 	want    *Params // settings that the client asked for
 	initial *Params // those of its startup packet
@@ -50,8 +50,10 @@ type Request struct {
 }
 
 // NewClient returns the state of a session that starts with the given settings.
-func NewClient(shared *Shared, want *Params) *Client {
-	return &Client{shared: shared, want: want, initial: want, tx: wire.Idle}
+// group numbers its database and role: all servers of a group understand a text
+// alike.
+func NewClient(shared *Shared, group uint32, want *Params) *Client {
+	return &Client{shared: shared, group: group, want: want, initial: want, tx: wire.Idle}
 }
 
 // Server returns the bound server, or nil.

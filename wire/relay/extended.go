@@ -16,7 +16,7 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 		name, rest, ok = cstring(rest)
 	}
 	if !ok {
-		if !m.whole(peekQuery) {
+		if !m.whole(c.shared.TextLimit) {
 			return 0, None
 		}
 		c.violate("invalid Bind message")

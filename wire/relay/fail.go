@@ -46,7 +46,7 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 	}
 	if s.copyIn {
 		s.copyIn, s.simple = false, false
-		s.undo(e, nil)
+		s.undo(e, nil, false)
 		s.fifo.pop()
 		if ev := s.doubtSyncs(p); ev != None || s.doubt {
 			return show, ev
@@ -76,10 +76,7 @@ func (s *Server) skipToSync() (owed int) {
 		if q[i].kind == kQuery || q[i].kind == kFunction {
 			owed += int(q[i].n)
 		}
-		if i == 0 {
-			s.failed(&q[i])
-		}
-		s.undo(&q[i], q[n:])
+		s.undo(&q[i], q[n:], i == 0 && s.failed(&q[i]))
 	}
 	for i := range n {
 		for k := q[i].n; k > 0; k-- {
@@ -92,19 +89,23 @@ func (s *Server) skipToSync() (owed int) {
 	return owed
 }
 
-// failed notes what the failure of a message itself did: a Parse drops the
-// unnamed statement before it reads the new one.
-func (s *Server) failed(e *entry) {
-	if e.kind == kParse && e.fate == forward && e.name == "" && e.prep == nil && s.client != nil {
-		s.shared.Statements.release(e.old)
-		e.old, e.changed = nil, true
+// failed reports whether the failure of the message itself left the client
+// without an unnamed statement: a Parse drops the old one before it reads the
+// new.
+func (s *Server) failed(e *entry) bool {
+	if e.kind != kParse || e.fate != forward || e.name != "" || e.prep != nil {
+		return false
 	}
+	s.shared.Statements.release(e.old)
+	e.old = nil
+	return true
 }
 
 // undo takes back what the client or the server was thought to know by a
 // message that failed or was never read. later are the entries of batches
-// behind it, which are not affected.
-func (s *Server) undo(e *entry, later []entry) {
+// behind it, which are not affected; dropped says that no unnamed statement is
+// left.
+func (s *Server) undo(e *entry, later []entry, dropped bool) {
 	if e.prep != nil {
 		if e.kind == kParse {
 			s.forget(e.prep)
@@ -124,7 +125,7 @@ func (s *Server) undo(e *entry, later []entry) {
 				c.names.put(e.name, e.old)
 				e.old = nil
 			}
-		case e.changed:
+		case e.changed || dropped:
 			s.restoreUnnamed(e, later)
 		}
 	}

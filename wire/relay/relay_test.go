@@ -27,14 +27,14 @@ type rigServer struct {
 }
 
 func newRig(t *testing.T, servers int, want ...Param) *rig {
-	r := &rig{t: t, shared: &Shared{Statements: NewStatements(1 << 20), MaxPrepared: 3}}
+	r := &rig{t: t, shared: &Shared{Statements: NewStatements(1 << 20), MaxPrepared: 3, TextLimit: 1 << 20}}
 	for range servers {
 		r.servers = append(r.servers, &rigServer{
-			s: NewServer(r.shared, []Param{{Name: "DateStyle", Value: "ISO, MDY"}, {Name: "application_name", Value: ""}}),
+			s: NewServer(r.shared, 0, []Param{{Name: "DateStyle", Value: "ISO, MDY"}, {Name: "application_name", Value: ""}}),
 			b: wiretest.NewBackend(wiretest.BackendOptions{}),
 		})
 	}
-	r.client = NewClient(r.shared, NewParams(want))
+	r.client = NewClient(r.shared, 0, NewParams(want))
 	return r
 }
 

@@ -10,6 +10,14 @@ import (
 type Shared struct {
 	Statements  *Statements
 	MaxPrepared int // prepared statements kept on one server connection
+	TextLimit   int // bytes; a longer statement streams, and only its beginning is looked at
+	groups      uint32
+}
+
+// NewGroup numbers a database and role.
+func (sh *Shared) NewGroup() uint32 {
+	sh.groups++
+	return sh.groups
 }
 
 // dirt is what a server must be cleaned of before another client may have it.
@@ -46,6 +54,7 @@ func Reported(name string) bool {
 // owns the connection.
 type Server struct {
 	shared *Shared
+	group  uint32
 	client *Client // nil while idle, being cleaned or drained for a client that left
 	fifo   fifo
 
@@ -88,10 +97,10 @@ type Server struct {
 const maxAccepted = 512
 
 // NewServer returns the state of a server connection right after its login;
-// status is its ParameterStatus messages.
-func NewServer(shared *Shared, status []Param) *Server {
+// status is its ParameterStatus messages, group as for NewClient.
+func NewServer(shared *Shared, group uint32, status []Param) *Server {
 	return &Server{
-		shared: shared, tx: wire.Idle, applied: &Params{}, status: status, defaults: status,
+		shared: shared, group: group, tx: wire.Idle, applied: &Params{}, status: status, defaults: status,
 		accepted: make(map[Param]struct{}),
 		prepared: lru{byKey: make(map[prepKey]*prepared)},
 	}

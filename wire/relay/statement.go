@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/pgweir/pgweir/wire/sqltext"
 )
@@ -14,6 +15,36 @@ type Statement struct {
 	flags sqltext.Flags
 	refs  int32
 	owned bool // in the table
+	// proven is where a server has accepted the text: a Parse of it needs none.
+	proven []proof
+}
+
+// proof names servers that understand a text alike: those of one database and
+// role, under settings of one meaning.
+type proof struct {
+	group   uint32
+	meaning uint64
+}
+
+// maxProofs bounds the proofs kept of one text.
+const maxProofs = 8
+
+func (st *Statement) prove(p proof) {
+	if !slices.Contains(st.proven, p) {
+		if len(st.proven) >= maxProofs {
+			st.proven = st.proven[:0]
+		}
+		st.proven = append(st.proven, p)
+	}
+}
+
+// known returns the statement with this tail if it is in the table and has been
+// accepted there, without a reference.
+func (t *Statements) known(tail []byte, p proof) *Statement {
+	if st := t.byTail[string(tail)]; st != nil && slices.Contains(st.proven, p) {
+		return st
+	}
+	return nil
 }
 
 // Statements interns statements by text and types. Its memory is bounded: above

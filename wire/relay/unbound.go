@@ -29,6 +29,9 @@ func (c *Client) unbound(m message, p *Plan) (int, Event) {
 	case wire.MsgQuery:
 		return c.unboundQuery(m, p)
 	case wire.MsgFunctionCall:
+		if !m.whole(holdUnbound) {
+			return 0, None
+		}
 		if c.tx == wire.InFailed {
 			return c.refuse(m, abortedTx, p), None
 		}

@@ -47,11 +47,12 @@ func (c *Client) Challenge(msg []byte) (salt []byte, iterations int, err error) 
 	if err != nil {
 		return nil, 0, err
 	}
-	// The server's part must be there: without it an old answer could be replayed.
-	if len(nonce) > 2*MaxNonce || len(nonce) <= len(c.nonce) || !strings.HasPrefix(nonce, c.nonce) {
+	added, ours := strings.CutPrefix(nonce, c.nonce)
+	if !ours {
 		return nil, 0, malformed("invalid SCRAM nonce")
 	}
-	if err := checkNonce(nonce[len(c.nonce):]); err != nil {
+	// The server's part must be there: without it an old answer could be replayed.
+	if err := checkNonce(added); err != nil {
 		return nil, 0, err
 	}
 	salt, iterations, err = parseFactors(&a)

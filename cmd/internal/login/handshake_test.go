@@ -272,6 +272,44 @@ func silent(t *testing.T) (address string) {
 	return l.Addr().String()
 }
 
+// TestRefusedLoginsAreAwaited: a server that has refused us still counts the
+// connection until it closes, so Dial must not be done before.
+func TestRefusedLoginsAreAwaited(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	wait := background(func() error {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		if _, err := wire.ReadStartup(conn); err != nil {
+			return err
+		}
+		if _, err := conn.Write(wire.AppendError(nil, &wire.Error{Severity: "FATAL", Code: "53300", Message: "m"})); err != nil {
+			return err
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			return err
+		}
+		_, err = conn.Read(make([]byte, 1))
+		if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+			return nil // the client is still there
+		}
+		return errors.Join(errors.New("the client has left first"), err)
+	})
+	_, err = Dial(deadline(t), Target{Network: "tcp", Address: l.Addr().String(), User: "u", Database: "d"})
+	if !isCode(err, "53300") {
+		t.Error(err)
+	}
+	if err := wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestContextBounds(t *testing.T) {
 	address := silent(t)
 	for name, try := range map[string]func(context.Context) error{

@@ -47,7 +47,7 @@ type Client struct {
 // NewClient returns a session that has authenticated. Start begins it.
 func (co *Core) NewClient(conn Conn, info *KeyInfo, want *relay.Params, key wire.CancelKey) *Client {
 	cl := &Client{core: co, conn: conn, info: info, key: key, login: true}
-	cl.link = *relay.NewClient(co.shared, want)
+	cl.link = *relay.NewClient(co.shared, info.group, want)
 	cl.wait.Key, cl.wait.Owner = info.Key, cl
 	return cl
 }

@@ -47,6 +47,7 @@ type KeyInfo struct {
 	// Target is what Env.Dial needs to log in; opaque here.
 	Target any
 
+	group    uint32                   // unique among all keys of the process
 	welcomes map[uint64][]relay.Param // ParameterStatus by the meaning of the settings
 	failure  *wire.Error              // why the last login failed; nil after one that did not
 }
@@ -68,7 +69,7 @@ func (co *Core) Key(database, role string) *KeyInfo {
 	if k == nil {
 		k = &KeyInfo{
 			Key: admission.Key(len(co.keys)), Database: database, Role: role,
-			welcomes: make(map[uint64][]relay.Param),
+			group: co.shared.NewGroup(), welcomes: make(map[uint64][]relay.Param),
 		}
 		co.keys = append(co.keys, k)
 		co.byKey[n] = k

@@ -78,7 +78,7 @@ func (c *client) check() error {
 	want := o.said()
 	ok := bytes.Equal(got, want)
 	if cut {
-		ok = bytes.HasPrefix(want, got)
+		ok = bytes.HasPrefix(want, withoutPromises(got))
 	}
 	if !ok {
 		return fmt.Errorf("answers differ (session ended: %s, closed by itself %v)\nsent\n%s\ngot\n%s\nwant\n%s", c.reason, c.closed,
@@ -202,4 +202,18 @@ func withoutKnock(b []byte) (out []byte) {
 		out = wire.AppendMessage(out, m.Type, m.Body)
 	}
 	return append(out, rest...)
+}
+
+// withoutPromises removes ParseComplete and CloseComplete from the end. pgweir
+// says them at once where it knows them; a server keeps them back until a Sync,
+// and loses them when it ends before that.
+func withoutPromises(b []byte) []byte {
+	msgs, _ := wiretest.Messages(b)
+	for i := len(msgs) - 1; i >= 0; i-- {
+		if msgs[i].Type != wire.MsgParseComplete && msgs[i].Type != wire.MsgCloseComplete {
+			break
+		}
+		b = b[:len(b)-wire.HeaderLen]
+	}
+	return b
 }

@@ -28,6 +28,7 @@ type Options struct {
 	Deaths       int // of 1000 servers die early
 	Cancel       bool
 	Memory       int // bytes for statements
+	TextLimit    int
 }
 
 // Result is what a run says of itself.
@@ -65,7 +66,7 @@ func RandomOptions(rnd *rand.Rand) Options {
 	o := Options{
 		Clients: 1 + rnd.IntN(6), Roles: 1, Budget: 1 + rnd.IntN(3), MaxWait: 50_000_000,
 		MaxPrepared: 1 + rnd.IntN(4), Busy: int64(rnd.IntN(3)) * 400_000, Cancel: rnd.IntN(2) == 0,
-		Memory: 1 << 20,
+		Memory: 1 << 20, TextLimit: 1 << 20,
 	}
 	if rnd.IntN(3) == 0 {
 		o.Roles = 2
@@ -89,6 +90,9 @@ func RandomOptions(rnd *rand.Rand) Options {
 		o.Lifetime = 30_000_000
 	}
 	if rnd.IntN(8) == 0 {
+		o.TextLimit = 32
+	}
+	if rnd.IntN(8) == 0 {
 		o.Memory = 2000
 	}
 	return o
@@ -106,7 +110,7 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 		Budget: o.Budget, ConnectParallel: 2, ConnectRate: 1000, Lifetime: o.Lifetime, IdleTimeout: 3 * o.Lifetime, Rand: rnd.Float64,
 	})
 	gate := admission.New(admission.Plan{Slots: o.Slots, MaxWait: o.MaxWait, MaxWaiting: o.MaxWaiting}, set, rnd.Float64)
-	shared := &relay.Shared{Statements: relay.NewStatements(o.Memory), MaxPrepared: o.MaxPrepared}
+	shared := &relay.Shared{Statements: relay.NewStatements(o.Memory), MaxPrepared: o.MaxPrepared, TextLimit: o.TextLimit}
 	w.core = session.New(w, shared, gate, set, session.Options{CancelAbandoned: o.Cancel, DetailPool: "default"})
 	for i := range o.Clients {
 		c := &client{w: w, id: i}

@@ -1,0 +1,89 @@
+package proxy
+
+import (
+	"github.com/pgweir/pgweir/cmd/internal/loop"
+	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/wire/relay"
+)
+
+// clientConn hands a client connection's events to its session. Owned by the
+// loop thread once adopted.
+type clientConn struct {
+	up   *upstream
+	cl   *session.Client
+	who  *admitted // until the session exists
+	addr string
+}
+
+// Open implements loop.Opener: the session begins.
+func (h *clientConn) Open(c *loop.Conn, now int64) {
+	px, co, who := h.up.px, h.up.core, h.who
+	h.who = nil
+	info := co.Key(who.database, who.role)
+	info.Target = who.target(info.Target)
+	pid := px.sessions.add()
+	h.cl = co.NewClient(c, info, relay.NewParams(who.params), who.key(pid))
+	h.cl.Tag = h
+	px.sessions.set(pid, h.cl)
+	h.cl.Start(now)
+}
+
+// Data implements loop.Handler.
+func (h *clientConn) Data(_ *loop.Conn, b []byte, now int64) int { return h.cl.Data(b, now) }
+
+// Drained implements loop.Handler.
+func (h *clientConn) Drained(_ *loop.Conn, now int64) { h.cl.Drained(now) }
+
+// Hangup implements loop.Handler.
+func (h *clientConn) Hangup(_ *loop.Conn, now int64) { h.cl.Hangup(now) }
+
+// EOF implements loop.Handler.
+func (h *clientConn) EOF(_ *loop.Conn, now int64) { h.cl.EOF(now) }
+
+// End implements loop.Handler.
+func (h *clientConn) End(_ *loop.Conn, _ loop.End, now int64) {
+	if h.cl == nil { // the kernel did not take the descriptor
+		h.up.px.clients.Add(-1)
+		return
+	}
+	h.cl.Lost(now)
+}
+
+// Ended implements session.Env.
+func (up *upstream) Ended(cl *session.Client, reason session.Reason) {
+	px := up.px
+	px.sessions.remove(cl.Key().PID)
+	px.clients.Add(-1)
+	h := cl.Tag.(*clientConn)
+	level := levelOf(reason)
+	px.o.Log.Log(px.logContext(), level, "session ended", "reason", reason.String(),
+		"client", h.addr, "database", cl.Info().Database, "role", cl.Info().Role)
+	px.checkDrained()
+}
+
+// serverConn hands a server connection's events to its session. Owned by the
+// loop thread once adopted.
+type serverConn struct {
+	up     *upstream
+	sv     *session.Server
+	opened func(c *loop.Conn, now int64)
+	lost   bool
+}
+
+// Open implements loop.Opener: the server is ready.
+func (h *serverConn) Open(c *loop.Conn, now int64) { h.opened(c, now) }
+
+// Data implements loop.Handler.
+func (h *serverConn) Data(_ *loop.Conn, b []byte, now int64) int { return h.sv.Data(b, now) }
+
+// Drained implements loop.Handler.
+func (h *serverConn) Drained(_ *loop.Conn, now int64) { h.sv.Drained(now) }
+
+// Hangup implements loop.Handler: what a server still says is worth reading.
+func (h *serverConn) Hangup(*loop.Conn, int64) {}
+
+// EOF implements loop.Handler.
+func (h *serverConn) EOF(_ *loop.Conn, now int64) { h.sv.Gone(now) }
+
+// End implements loop.Handler.
+func (h *serverConn) End(_ *loop.Conn, _ loop.End, now int64) { h.sv.Gone(now) }
