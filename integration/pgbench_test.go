@@ -18,7 +18,10 @@ func TestPgbench(t *testing.T) {
 	for _, script := range []string{"tpcb-like", "select-only"} {
 		for _, mode := range []string{"simple", "extended", "prepared"} {
 			t.Run(script+" "+mode, func(t *testing.T) {
-				out, err := f.Pgbench(t.Context(), f.app, "-n", "-b", script, "-M", mode, "-c", "16", "-j", "2", "-T", "2")
+				// A thread of pgbench sends its Parse messages and waits for each, while
+				// other clients of the same thread are in transactions that it would have to
+				// continue. So every client has a thread.
+				out, err := f.Pgbench(t.Context(), f.app, "-n", "-b", script, "-M", mode, "-c", "16", "-j", "16", "-T", "2")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -36,6 +36,7 @@ func TestSettings(t *testing.T) {
 		{"SET LOCAL", settingsLocal},
 		{"SET that fails", settingsRefused},
 		{"search path decides what a name means", settingsSearchPath},
+		{"what is not tracked stays with its transaction", settingsUntracked},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, f) })
 	}
@@ -145,6 +146,8 @@ func settingsRefused(t *testing.T, f *front) {
 	wantOne(t, c, "show timezone", "Asia/Tokyo")
 }
 
+// Statements are shared by their text among all who prepared them, but each server has to
+// have planned them under the path of who runs them.
 func settingsSearchPath(t *testing.T, f *front) {
 	const tenants = 6
 	var script strings.Builder
@@ -154,10 +157,9 @@ func settingsSearchPath(t *testing.T, f *front) {
 	f.psql(t, script.String())
 	g, ctx := errgroup.WithContext(t.Context())
 	for i := range tenants {
-		c := f.connect(t)
-		run(t, c, fmt.Sprintf("set search_path = tenant%d", i))
+		c := f.connect(t, runtime(map[string]string{"search_path": fmt.Sprintf("tenant%d", i)}))
 		g.Go(func() error {
-			for range 50 { // prepared once, planned wherever it runs
+			for range 50 {
 				if got, err := one(ctx, c, "select name from who"); err != nil || got != fmt.Sprintf("tenant%d", i) {
 					return fmt.Errorf("tenant%d reads %q, %v", i, got, err)
 				}
@@ -167,5 +169,32 @@ func settingsSearchPath(t *testing.T, f *front) {
 	}
 	if err := g.Wait(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What pgweir does not track, because PostgreSQL does not report it, may be lost with the
+// transaction. It must not be found by anybody else.
+func settingsUntracked(t *testing.T, f *front) {
+	for _, leave := range []string{
+		"set work_mem = '77MB'", "set search_path = nowhere", "set statement_timeout = '77s'",
+		"select set_config('search_path', 'nowhere', false)", "set role pg_monitor",
+		"set session characteristics as transaction read only",
+	} {
+		var leavers []*pgx.Conn
+		for range 3 { // all servers, whoever gets them
+			c := f.connect(t)
+			run(t, c, leave)
+			leavers = append(leavers, c)
+		}
+		for range 4 {
+			wantOne(t, f.connect(t), `select concat_ws(' ', current_setting('work_mem'), current_setting('search_path'),
+				current_setting('statement_timeout'), current_user, current_setting('transaction_read_only'))`,
+				`4MB "$user", public 0 app off`)
+		}
+		for _, c := range leavers {
+			if err := c.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

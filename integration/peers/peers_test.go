@@ -56,10 +56,10 @@ func TestTable(t *testing.T) {
 	want := `
 cpu: some title
 median (least-greatest over the rounds); ratio by round: median (quartiles)
-                      pgweir             pgbouncer            pgweir/pgbouncer  goal
-simple 64  CPU us/tx  9.00 (8.00-10.00)  10.0 (10.0-10.0)     0.90 (0.85-0.95)  <= 0.92 met
+                      pgweir             pgbouncer            pgweir/pgbouncer     goal
+simple 64  CPU us/tx  9.00 (8.00-10.00)  10.0 (10.0-10.0)     0.900 (0.850-0.950)  <= 0.92 met
            tx/s       -                  31234 (31234-31234)  -
-simple 16  CPU us/tx  18.0 (16.0-20.0)   10.0 (10.0-10.0)     1.80 (1.70-1.90)  <= 1.08 MISSED
+simple 16  CPU us/tx  18.0 (16.0-20.0)   10.0 (10.0-10.0)     1.800 (1.700-1.900)  <= 1.08 MISSED
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -105,24 +105,24 @@ func (e *experiment) print(w io.Writer, labels []string) {
 func (m *metric) row(experiment string, labels []string) string {
 	columns := []string{m.Name}
 	for _, label := range labels {
-		columns = append(columns, spread(m.Samples[label], 0, 1))
+		columns = append(columns, spread(m.Samples[label], 0, 1, number))
 	}
 	for _, other := range labels[1:] {
-		columns = append(columns, spread(ratios(m.Samples[labels[0]], m.Samples[other]), 0.25, 0.75))
+		columns = append(columns, spread(ratios(m.Samples[labels[0]], m.Samples[other]), 0.25, 0.75, ratio))
 	}
 	return strings.Join(append(columns, m.verdict(experiment, labels)), "\t")
 }
 
 // spread is "median (low-high)" with the two given quantiles, or "-" without samples.
-func spread(values []float64, low, high float64) string {
+func spread(values []float64, low, high float64, format func(v, like float64) string) string {
 	if len(values) == 0 {
 		return "-"
 	}
 	m := median(values)
 	if len(values) == 1 {
-		return number(m, m)
+		return format(m, m)
 	}
-	return fmt.Sprintf("%s (%s-%s)", number(m, m), number(quantile(values, low), m), number(quantile(values, high), m))
+	return fmt.Sprintf("%s (%s-%s)", format(m, m), format(quantile(values, low), m), format(quantile(values, high), m))
 }
 
 // number prints v with as many digits as one of the size of like deserves.
@@ -136,3 +136,6 @@ func number(v, like float64) string {
 		return fmt.Sprintf("%.2f", v)
 	}
 }
+
+// ratio prints v with a digit more than goals have, so that a near miss shows.
+func ratio(v, _ float64) string { return fmt.Sprintf("%.3f", v) }

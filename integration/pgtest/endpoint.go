@@ -60,7 +60,7 @@ func (e Endpoint) Command(ctx context.Context, l Login, program string, args ...
 		"PGDATABASE="+l.Database,
 		"PGSSLMODE=disable",
 		"PGCONNECT_TIMEOUT=30",
-		"PGPASSFILE=/dev/null", // never the password file of whoever runs the tests
+		"PGPASSFILE=/nonexistent", // never the password file of whoever runs the tests
 	)
 	if l.Password != "" {
 		cmd.Env = append(cmd.Env, "PGPASSWORD="+l.Password)
