@@ -14,6 +14,7 @@ import (
 const (
 	cpuPerTx        = "CPU us/tx"
 	tps             = "tx/s"
+	poolerBusy      = "pooler busy %"
 	cpuPerMB        = "CPU us/MB"
 	memoryPerClient = "memory kB/client"
 	idleWakeups     = "wake-ups in rest"

@@ -30,30 +30,55 @@ func goals() []goal {
 
 // verdict is the goal of a metric and whether the median meets it, or empty where there is
 // no goal, or no pgweir or PgBouncer in their places.
-func (m *metric) verdict(experiment string, labels []string) string {
+func (e *experiment) verdict(m *metric, labels []string) string {
 	for _, g := range goals() {
-		if g.experiment != experiment || g.metric != m.Name || !strings.HasSuffix(m.Cell, g.cell) {
-			continue
+		if g.experiment == e.Name && g.metric == m.Name && strings.HasSuffix(m.Cell, g.cell) {
+			return g.verdict(e, m, labels)
 		}
-		if labels[0] != "pgweir" || g.ratio && (len(labels) < 2 || labels[1] != "pgbouncer") {
-			return ""
-		}
-		values, sign := m.Samples[labels[0]], "<="
-		if g.ratio {
-			values = ratios(values, m.Samples[labels[1]])
-		}
-		if len(values) == 0 {
-			return ""
-		}
-		met := median(values) <= g.bound
-		if g.least {
-			met, sign = median(values) >= g.bound, ">="
-		}
-		word := "met"
-		if !met {
-			word = "MISSED"
-		}
-		return fmt.Sprintf("%s %v %s", sign, g.bound, word)
 	}
 	return ""
+}
+
+func (g goal) verdict(e *experiment, m *metric, labels []string) string {
+	if labels[0] != "pgweir" || g.ratio && (len(labels) < 2 || labels[1] != "pgbouncer") {
+		return ""
+	}
+	values, sign := m.Samples[labels[0]], "<="
+	if g.ratio {
+		values = ratios(values, m.Samples[labels[1]])
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	met := median(values) <= g.bound
+	if g.least {
+		met, sign = median(values) >= g.bound, ">="
+	}
+	word := "met"
+	switch {
+	case !e.saturated(m.Cell, labels[:min(2, len(labels))]):
+		word = "open: not saturated"
+	case !met:
+		word = "MISSED"
+	}
+	return fmt.Sprintf("%s %v %s", sign, g.bound, word)
+}
+
+// saturation is how busy, in per cent of its core, a saturated pooler is at least. Below
+// it, throughput tells about the machine.
+const saturation = 90
+
+// saturated reports whether nothing but the poolers held up the transactions of a cell, as
+// far as it was measured.
+func (e *experiment) saturated(cell string, labels []string) bool {
+	busy := e.find(cell, poolerBusy)
+	if busy == nil {
+		return true
+	}
+	for _, label := range labels {
+		if median(busy.Samples[label]) < saturation {
+			return false
+		}
+	}
+	return true
 }

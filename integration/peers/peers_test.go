@@ -67,23 +67,31 @@ simple 16  CPU us/tx  18.0 (16.0-20.0)   10.0 (10.0-10.0)     1.800 (1.700-1.900
 }
 
 func TestGoalsAreForPgweirBesidePgBouncer(t *testing.T) {
-	m := &metric{Cell: "simple 64", Name: tps, Samples: map[string][]float64{
-		"pgweir": {11}, "pgbouncer": {10}, "odyssey": {10},
-	}}
+	pgweirFirst := []string{"pgweir", "pgbouncer"}
 	for _, c := range []struct {
 		experiment string
+		busy       float64 // of the poolers; 0: not measured
 		labels     []string
 		want       string
 	}{
-		{"sat", []string{"pgweir", "pgbouncer"}, ">= 1.1 met"},
-		{"sat", []string{"pgweir", "pgbouncer", "odyssey"}, ">= 1.1 met"},
-		{"sat", []string{"pgbouncer", "pgweir"}, ""},
-		{"sat", []string{"pgweir", "odyssey"}, ""},
-		{"sat", []string{"pgweir"}, ""},
-		{"cpu", []string{"pgweir", "pgbouncer"}, ""},
+		{"sat", 98, pgweirFirst, ">= 1.1 met"},
+		{"sat", 40, pgweirFirst, ">= 1.1 open: not saturated"},
+		{"sat", 98, []string{"pgweir", "pgbouncer", "odyssey"}, ">= 1.1 met"},
+		{"sat", 98, []string{"pgbouncer", "pgweir"}, ""},
+		{"sat", 98, []string{"pgweir", "odyssey"}, ""},
+		{"sat", 98, []string{"pgweir"}, ""},
+		{"sat", 0, pgweirFirst, ">= 1.1 met"},
+		{"cpu", 0, pgweirFirst, ""},
 	} {
-		if got := m.verdict(c.experiment, c.labels); got != c.want {
-			t.Errorf("%s of %v: %q, want %q", c.experiment, c.labels, got, c.want)
+		e := &experiment{Name: c.experiment}
+		for label, value := range map[string]float64{"pgweir": 11, "pgbouncer": 10, "odyssey": 10} {
+			e.add("simple 64", tps, label, value)
+			if c.busy > 0 {
+				e.add("simple 64", poolerBusy, label, c.busy)
+			}
+		}
+		if got := e.verdict(e.find("simple 64", tps), c.labels); got != c.want {
+			t.Errorf("%s of %v, %v %% busy: %q, want %q", c.experiment, c.labels, c.busy, got, c.want)
 		}
 	}
 }

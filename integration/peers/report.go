@@ -65,13 +65,21 @@ func (r *report) write(file string) error {
 
 // add notes a sample. The rows of the table stand in the order of their first sample.
 func (e *experiment) add(cell, name, label string, value float64) {
-	for _, m := range e.Metrics {
-		if m.Cell == cell && m.Name == name {
-			m.Samples[label] = append(m.Samples[label], value)
-			return
-		}
+	if m := e.find(cell, name); m != nil {
+		m.Samples[label] = append(m.Samples[label], value)
+		return
 	}
 	e.Metrics = append(e.Metrics, &metric{cell, name, map[string][]float64{label: {value}}})
+}
+
+// find is a metric that has samples, or nil.
+func (e *experiment) find(cell, name string) *metric {
+	for _, m := range e.Metrics {
+		if m.Cell == cell && m.Name == name {
+			return m
+		}
+	}
+	return nil
 }
 
 // print writes the table: medians with their range, and the ratios of the first contender
@@ -96,13 +104,13 @@ func (e *experiment) print(w io.Writer, labels []string) {
 			cell = ""
 		}
 		previous = m.Cell
-		fmt.Fprintln(t, strings.TrimRight(cell+"\t"+m.row(e.Name, labels), "\t"))
+		fmt.Fprintln(t, strings.TrimRight(cell+"\t"+m.row(labels)+"\t"+e.verdict(m, labels), "\t"))
 	}
 	_ = t.Flush() // as with Fprint: nothing is to be done when a terminal fails
 }
 
-// row is all of a table's line but the cell's name.
-func (m *metric) row(experiment string, labels []string) string {
+// row is all of a table's line but the cell's name and the goal.
+func (m *metric) row(labels []string) string {
 	columns := []string{m.Name}
 	for _, label := range labels {
 		columns = append(columns, spread(m.Samples[label], 0, 1, number))
@@ -110,7 +118,7 @@ func (m *metric) row(experiment string, labels []string) string {
 	for _, other := range labels[1:] {
 		columns = append(columns, spread(ratios(m.Samples[labels[0]], m.Samples[other]), 0.25, 0.75, ratio))
 	}
-	return strings.Join(append(columns, m.verdict(experiment, labels)), "\t")
+	return strings.Join(columns, "\t")
 }
 
 // spread is "median (low-high)" with the two given quantiles, or "-" without samples.
