@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -185,10 +186,14 @@ func ask(t *testing.T, s Secrets, m Method, user string, answer func(salt []byte
 		if err != nil {
 			return err
 		}
-		_, err = peer.Write(wire.AppendPassword(nil, answer(body[4:])))
+		if _, err = peer.Write(wire.AppendPassword(nil, answer(body[4:]))); err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, peer) // until the end, whatever comes
 		return err
 	})
 	err := Authenticate(ours, &Client{User: user}, m, s, nil)
+	_ = ours.Close()
 	if err := wait(); err != nil {
 		t.Error(err)
 	}
