@@ -130,7 +130,7 @@ func TestHostileServers(t *testing.T) {
 		"endless parameters":       {ok + strings.Repeat(fill, 20), ErrProtocol},
 		"endless notices":          {strings.Repeat(notice, maxMessages+1), ErrProtocol},
 		"huge message":             {"R\x7f\xff\xff\xff", ErrProtocol},
-		"huge error later":         {notice + "Ethis is text", ErrProtocol},
+		"huge error later":         {notice + "Ethis is text\n\x00", ErrProtocol},
 		"binary error":             {"E\x00\x00\x00\x01\x02\x03", ErrProtocol},
 		"empty error":              {"E\x00\x00\x00\x00", ErrProtocol},
 		"not Postgres":             {"HTTP/1.1 400 Bad Request\r\n\r\n", ErrProtocol},
