@@ -355,7 +355,7 @@ func (s *Server) state(p *Plan) Event {
 		}
 		return None // something said out of turn
 	}
-	if s.tx == wire.Idle && (c.rest == 0 || c.drop) && !c.settle {
+	if s.touched && s.tx == wire.Idle && (c.rest == 0 || c.drop) && !c.settle {
 		return Release
 	}
 	return None

@@ -10,7 +10,7 @@ import (
 // Settings that differ go ahead of the client's bytes; when they must be
 // accepted first, Settling reports true and Settled follows.
 func (c *Client) Bind(s *Server, p *Plan) {
-	c.server, s.client, s.orphan = s, c, false
+	c.server, s.client, s.orphan, s.touched = s, c, false, false
 	c.tx = wire.Idle
 	if s.applied == c.want {
 		return
@@ -96,6 +96,7 @@ func (c *Client) sendBegin(p *Plan) {
 func (c *Client) Unbind() *Server {
 	s := c.server
 	c.server, s.client = nil, nil
+	c.settle, c.stalled = false, false
 	s.failure = nil
 	s.foreign = s.foreign || s.unnamed != nil
 	s.setUnnamed(nil)

@@ -10,6 +10,9 @@ import (
 func (c *Client) bound(m message, p *Plan) (int, Event) {
 	s := c.server
 	if c.begin != nil && !s.beginFailed && m.typ() != wire.MsgTerminate {
+		if !m.complete() && (m.typ() == wire.MsgParse || len(m.raw) < c.shared.TextLimit) {
+			return 0, None // the BEGIN goes with a request, never alone
+		}
 		c.sendBegin(p)
 	}
 	if s.doubt && m.typ() != wire.MsgTerminate {
@@ -81,6 +84,7 @@ func (s *Server) guessing(m message) bool {
 // push records that an answer is expected.
 func (s *Server) push(e entry) {
 	s.fifo.push(e)
+	s.touched = s.touched || e.inj == injNone
 	switch e.kind {
 	case kCopyEnd:
 	case kSync, kQuery, kFunction:

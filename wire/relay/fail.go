@@ -8,7 +8,7 @@ import (
 func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 	if v, ok := wire.ErrorField(raw[wire.HeaderLen:], 'V'); s.fifo.empty() || ok && (v == "FATAL" || v == "PANIC") {
 		s.fatal = true // the server is about to close
-		return s.client != nil, None
+		return s.client != nil && s.touched, None
 	}
 	e := s.fifo.first()
 	switch e.inj {

@@ -78,6 +78,7 @@ type Server struct {
 
 	begun       bool // the pending BEGIN was sent and is not answered: nothing may follow the first request
 	beginFailed bool // the pending BEGIN failed: the client is told 'E'
+	touched     bool // the bound client has sent something
 	fresh       bool // the open batch has its own unnamed statement
 	foreign     bool // an unnamed statement of an earlier client may be there
 	unnamed     *Statement
@@ -125,6 +126,10 @@ func (s *Server) Told() bool { return s.fatal }
 
 // MidMessage reports whether a message for the client is only partly passed on.
 func (s *Server) MidMessage() bool { return s.rest > 0 && s.restForward }
+
+// Touched reports whether the bound client has sent anything: if not, it does
+// not matter to it when this server ends.
+func (s *Server) Touched() bool { return s.touched }
 
 // Bound reports whether a client holds the server.
 func (s *Server) Bound() bool { return s.client != nil }

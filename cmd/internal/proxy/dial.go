@@ -46,7 +46,7 @@ func (up *upstream) dial(sv *session.Server, database, role string, t *target) {
 	px := up.px
 	ctx, cancel := context.WithTimeout(context.Background(), up.o.ConnectTimeout)
 	defer cancel()
-	spec := login.Target{Network: up.o.Network, Address: up.o.Address, Database: database, User: role}
+	spec := login.Target{Network: up.o.Network, Address: up.o.Address, Database: database, User: role, CPU: px.cpu}
 	if t != nil {
 		spec.Credentials = t.credentials
 	}
@@ -87,7 +87,8 @@ func (up *upstream) dialFailed(sv *session.Server, err error) {
 	}
 	up.px.o.Log.Warn("login to server failed", "upstream", up.name, "address", up.o.Address,
 		"database", sv.Info().Database, "role", sv.Info().Role, "error", err)
-	up.px.post(func(now int64) { up.core.Dialed(now, sv, nil, nil, e, permanent(e)) })
+	lasting := permanent(e) || errors.Is(err, login.ErrNoCredentials) || errors.Is(err, login.ErrMethod)
+	up.px.post(func(now int64) { up.core.Dialed(now, sv, nil, nil, e, lasting) })
 }
 
 // permanent tells the errors that another login would meet again at once: a

@@ -310,12 +310,17 @@ func (sv *Server) broken(why Reason, now int64) {
 	told := true
 	if cl != nil {
 		told = sv.link.MidMessage() || sv.link.Told()
+		untouched := cl.pending || !sv.link.Touched()
 		if !cl.pending {
 			cl.link.Unbind()
-		} else if !cl.login {
+		}
+		cl.server, cl.pending = nil, false
+		if untouched && !cl.login {
 			// Nothing was sent to it: the client asks for another one when its
 			// request is read again.
-			cl.server, cl.pending, cl = nil, false, nil
+			cl.stops |= stopSettle
+			cl.resume(stopSettle)
+			cl = nil
 		}
 	}
 	co.set.Break(now, sv.pool)
@@ -323,7 +328,6 @@ func (sv *Server) broken(why Reason, now int64) {
 	if cl == nil {
 		return
 	}
-	cl.server, cl.pending = nil, false
 	if told {
 		co.end(cl, ServerLost, true, now)
 	} else {
