@@ -40,16 +40,15 @@ type front struct {
 	app     pgtest.Login
 }
 
-// startFront starts all that p asks for. PostgreSQL lets the role have exactly as many
-// connections as pgweir's budget: it would refuse one more, and the end of the test looks
-// for that in its log.
+// startFront starts all that p asks for.
 func startFront(t *testing.T, p plan) *front {
 	t.Helper()
-	if p.slots == 0 {
-		p.slots = 4
-	}
-	direct := os.Getenv(directEnv) != ""
-	budget := p.slots + 1 // one place is reserved, for control
+	return startBehind(t, p).before(t, p)
+}
+
+// startBehind starts what is behind pgweir: a cluster with the role and its database.
+func startBehind(t *testing.T, p plan) *front {
+	t.Helper()
 	c, err := pgtest.Start(t.Context(), pgtest.Options{Auth: p.auth, Settings: p.settings})
 	if err != nil {
 		t.Fatal(err)
@@ -60,12 +59,26 @@ func startFront(t *testing.T, p plan) *front {
 		app: pgtest.Login{User: "app", Password: p.password, Database: "app"},
 	}
 	f.sql(t, "postgres", "create role app login password '"+p.password+"' in role pg_monitor;\ncreate database app owner app")
-	if !direct {
-		f.sql(t, "postgres", "alter role app connection limit "+strconv.Itoa(budget))
-		f.proc = pgtest.Pgweir(t, f.config(t, p, budget))
-		f.Endpoint = f.proc.Endpoint
-	}
 	return f
+}
+
+// before puts pgweir before the cluster, unless the mode is direct, and returns the new
+// front. PostgreSQL lets the role have exactly as many connections as pgweir's budget: it
+// would refuse one more, and the end of the test looks for that in its log.
+func (f *front) before(t *testing.T, p plan) *front {
+	t.Helper()
+	if os.Getenv(directEnv) != "" {
+		return f
+	}
+	slots := p.slots
+	if slots == 0 {
+		slots = 4
+	}
+	budget := slots + 1 // one place is reserved, for control
+	f.sql(t, "postgres", "alter role app connection limit "+strconv.Itoa(budget))
+	f.await(t, "count(*) = 0 from pg_stat_activity where usename = 'app'") // of an earlier pgweir
+	proc := pgtest.Pgweir(t, f.config(t, p, budget))
+	return &front{Endpoint: proc.Endpoint, cluster: f.cluster, proc: proc, app: f.app}
 }
 
 // endCluster stops the cluster and fails the test if it had to refuse a connection.
@@ -103,6 +116,11 @@ func (f *front) config(t *testing.T, p plan, budget int) string {
 	if err := os.WriteFile(file, userlist("app", p.password), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	more := p.more
+	if !strings.Contains(more, "[[workload]]") {
+		// A loaded machine may be slow; that is no reason to refuse.
+		more += fmt.Sprintf("[[workload]]\nname = \"default\"\nmax_wait = %q\n", patience)
+	}
 	return fmt.Sprintf(`%s
 [auth]
 auth_type = %q
@@ -118,7 +136,7 @@ instances = 1
 upstream = "main"
 
 %s
-`, p.top, auth, file, f.cluster.URL(f.app), budget, p.more)
+`, p.top, auth, file, f.cluster.URL(f.app), budget, more)
 }
 
 // userlist is a line of a password file in PgBouncer's format, where a quote is doubled and

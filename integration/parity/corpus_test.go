@@ -1,0 +1,153 @@
+package parity
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// sequence is one conversation of the corpus.
+type sequence struct {
+	file  string
+	line  int
+	name  string
+	traps []int // numbers of the traps that it is about
+	steps []step
+
+	alone   bool   // it writes to tables: nothing may run beside it
+	servers int    // it needs so many servers, because clients hold them while others go on
+	differs string // why pgweir answers in another way; empty: it does not
+	want    []string
+}
+
+func (s *sequence) String() string { return fmt.Sprintf("%s:%d %s", s.file, s.line, s.name) }
+
+// op says what a step does.
+type op uint8
+
+const (
+	opStart   op = iota // log in with the packet in bytes
+	opSend              // send the bytes
+	opWait              // until everything is answered
+	opFlushed           // until everything is answered or CopyData is wanted
+	opHalf              // end the sending side and read on
+	opClose             // close without a word
+	opClosed            // until the server has closed
+	opCancel            // cancel the client's statement, once a backend sleeps in it
+	opAdmin             // run SQL as a superuser, past pgweir
+)
+
+// step is one act of one client.
+type step struct {
+	line   int
+	client string
+	op     op
+	bytes  []byte
+	text   string
+}
+
+// loadCorpus reads all files of testdata.
+func loadCorpus(t *testing.T) []*sequence {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*sequence
+	names := make(map[string]bool)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := parseCorpus(filepath.Base(file), string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range list {
+			if names[s.name] {
+				t.Fatalf("%v: there are two of this name", s)
+			}
+			names[s.name] = true
+		}
+		all = append(all, list...)
+	}
+	return all
+}
+
+// parseCorpus reads the sequences of one file.
+func parseCorpus(file, text string) ([]*sequence, error) {
+	var list []*sequence
+	for i, line := range strings.Split(text, "\n") {
+		line = strings.TrimRight(line, " ")
+		name, starts := strings.CutPrefix(line, "== ")
+		switch {
+		case starts:
+			list = append(list, &sequence{file: file, line: i + 1, name: name, servers: 1})
+			continue
+		case line == "" || strings.HasPrefix(line, "#"):
+			continue
+		case len(list) == 0:
+			return nil, fmt.Errorf("%s:%d: a line before the first sequence", file, i+1)
+		}
+		s := list[len(list)-1]
+		if err := s.add(line, i+1); err != nil {
+			return nil, fmt.Errorf("%s:%d: %s: %w", file, i+1, line, err)
+		}
+	}
+	for _, s := range list {
+		if len(s.steps) == 0 || (s.differs == "") != (len(s.want) == 0) {
+			return nil, fmt.Errorf("%v: no steps, or a difference without a reason or the other way round", s)
+		}
+	}
+	return list, nil
+}
+
+// add takes one line of a sequence.
+func (s *sequence) add(line string, n int) error {
+	switch line[0] {
+	case '%':
+		return s.attribute(strings.TrimSpace(line[1:]))
+	case '-', '+':
+		s.want = append(s.want, line)
+		return nil
+	}
+	st, err := parseStep(line)
+	if err != nil {
+		return err
+	}
+	st.line = n
+	if k := len(s.steps); k > 0 && st.op == opSend && s.steps[k-1].op == opSend && s.steps[k-1].client == st.client {
+		s.steps[k-1].bytes = append(s.steps[k-1].bytes, st.bytes...) // one write
+		return nil
+	}
+	s.steps = append(s.steps, st)
+	return nil
+}
+
+func (s *sequence) attribute(line string) error {
+	word, rest, _ := strings.Cut(line, " ")
+	var err error
+	switch word {
+	case "alone":
+		s.alone = true
+	case "servers":
+		s.servers, err = strconv.Atoi(rest)
+	case "differs:":
+		s.differs = rest
+	case "trap":
+		for f := range strings.FieldsSeq(rest) {
+			var n int
+			if n, err = strconv.Atoi(f); err != nil {
+				break
+			}
+			s.traps = append(s.traps, n)
+		}
+	default:
+		err = fmt.Errorf("unknown attribute %q", word)
+	}
+	return err
+}
