@@ -11,7 +11,6 @@ import (
 // accepted first, Settling reports true and Settled follows.
 func (c *Client) Bind(s *Server, p *Plan) {
 	c.server, s.client, s.orphan, s.touched = s, c, false, false
-	c.tx = wire.Idle
 	if s.applied == c.want {
 		return
 	}

@@ -84,7 +84,10 @@ func (s *Server) guessing(m message) bool {
 // push records that an answer is expected.
 func (s *Server) push(e entry) {
 	s.fifo.push(e)
-	s.touched = s.touched || e.inj == injNone
+	if c := s.client; c != nil && e.inj == injNone && !s.touched {
+		s.touched = true
+		c.tx = wire.Idle // the state is the server's from here on
+	}
 	switch e.kind {
 	case kCopyEnd:
 	case kSync, kQuery, kFunction:
@@ -140,7 +143,7 @@ func (c *Client) query(m message, p *Plan) int {
 	}
 	st := sqltext.Classify(text)
 	if !m.complete() {
-		s.dirt |= dirtSettings // its end cannot be looked at
+		s.dirt |= dirtSettings | dirtSession // its end cannot be looked at
 	}
 	switch st.Kind {
 	case sqltext.Deallocate:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime/debug"
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
@@ -99,7 +100,12 @@ func RandomOptions(rnd *rand.Rand) Options {
 }
 
 // Run plays the world of a seed to its end and checks everything.
-func Run(seed int64) (Result, error) {
+func Run(seed int64) (r Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
 	return run(seed, rnd, RandomOptions(rnd))
 }
