@@ -40,6 +40,7 @@ func commands() []command {
 	return []command{
 		serveCommand(),
 		checkCommand(),
+		demoCommand(),
 		versionCommand(),
 		helpCommand(),
 	}
