@@ -244,7 +244,7 @@ func levelOf(r session.Reason) slog.Level {
 	switch r {
 	case session.Goodbye, session.ClientEOF, session.ClientLost, session.Draining:
 		return slog.LevelDebug
-	case session.ServerDesync:
+	case session.ServerDesync, session.Internal:
 		return slog.LevelError
 	}
 	return slog.LevelInfo

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"runtime/debug"
+
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire/relay"
@@ -29,7 +31,15 @@ func (h *clientConn) Open(c *loop.Conn, now int64) {
 }
 
 // Data implements loop.Handler.
-func (h *clientConn) Data(_ *loop.Conn, b []byte, now int64) int { return h.cl.Data(b, now) }
+func (h *clientConn) Data(_ *loop.Conn, b []byte, now int64) (used int) {
+	defer func() {
+		if r := recover(); r != nil {
+			used = len(b)
+			h.up.panicked(r, h.cl, nil, now)
+		}
+	}()
+	return h.cl.Data(b, now)
+}
 
 // Drained implements loop.Handler.
 func (h *clientConn) Drained(_ *loop.Conn, now int64) { h.cl.Drained(now) }
@@ -74,7 +84,15 @@ type serverConn struct {
 func (h *serverConn) Open(c *loop.Conn, now int64) { h.opened(c, now) }
 
 // Data implements loop.Handler.
-func (h *serverConn) Data(_ *loop.Conn, b []byte, now int64) int { return h.sv.Data(b, now) }
+func (h *serverConn) Data(_ *loop.Conn, b []byte, now int64) (used int) {
+	defer func() {
+		if r := recover(); r != nil {
+			used = len(b)
+			h.up.panicked(r, nil, h.sv, now)
+		}
+	}()
+	return h.sv.Data(b, now)
+}
 
 // Drained implements loop.Handler.
 func (h *serverConn) Drained(_ *loop.Conn, now int64) { h.sv.Drained(now) }
@@ -87,3 +105,10 @@ func (h *serverConn) EOF(_ *loop.Conn, now int64) { h.sv.Gone(now) }
 
 // End implements loop.Handler.
 func (h *serverConn) End(_ *loop.Conn, _ loop.End, now int64) { h.sv.Gone(now) }
+
+// panicked keeps one session's bad luck from ending all: it is logged with its
+// stack and the session is ended. A second panic on the way is not caught.
+func (up *upstream) panicked(r any, cl *session.Client, sv *session.Server, now int64) {
+	up.px.o.Log.Error("internal error", "panic", r, "stack", string(debug.Stack()))
+	up.core.Panicked(cl, sv, now)
+}

@@ -181,3 +181,31 @@ func (co *Core) Check() error {
 	}
 	return co.gate.Check()
 }
+
+// internalError is what a client is told when pgweir has failed at its request.
+var internalError = &wire.Error{
+	Severity: "FATAL", Code: "XX000", Message: "pgweir: internal error",
+	Detail: "reason=internal", Hint: "retry=check; pgweir's log has the stack: please report it",
+}
+
+// Panicked ends what a panic has left in an unknown state: the client, the
+// server or both. The other sessions go on.
+func (co *Core) Panicked(cl *Client, sv *Server, now int64) {
+	co.delivering = false
+	co.plan = relay.Plan{}
+	if sv == nil && cl != nil && !cl.pending {
+		sv = cl.server
+	}
+	if sv != nil && sv.client != nil {
+		cl = sv.client
+	}
+	if cl != nil {
+		cl.server = nil // not to be brought back to a boundary: it is closed
+		co.fatal(cl, internalError, Internal, now)
+	}
+	if sv != nil {
+		sv.client = nil
+		sv.broken(Internal, now)
+	}
+	co.act(now)
+}

@@ -51,11 +51,13 @@ const (
 	Lifetime                      // server connection: too old, idle too long, or in the way
 	ServerClosed                  // server connection: Postgres ended it
 	AbandonedServer               // server connection: its client left where nothing could be saved
+	Internal                      // pgweir failed: see the log
 )
 
 var reasonNames = [...]string{
 	"goodbye", "client_eof", "client_lost", "protocol", "server_lost", "server_desync",
 	"login_refused", "login_failed", "draining", "lifetime", "server_closed", "abandoned",
+	"internal",
 }
 
 // String returns the reason as metrics and logs name it.

@@ -204,16 +204,19 @@ func withoutKnock(b []byte) (out []byte) {
 	return append(out, rest...)
 }
 
-// withoutPromises removes ParseComplete and CloseComplete from the end. pgweir
-// says them at once where it knows them; a server keeps them back until a Sync,
-// and loses them when it ends before that.
+// withoutPromises removes from the end what pgweir says at once where it knows
+// it: a server keeps these back until a Sync, and loses them when it or the
+// client ends before that.
 func withoutPromises(b []byte) []byte {
 	msgs, _ := wiretest.Messages(b)
 	for i := len(msgs) - 1; i >= 0; i-- {
-		if msgs[i].Type != wire.MsgParseComplete && msgs[i].Type != wire.MsgCloseComplete {
-			break
+		switch msgs[i].Type {
+		case wire.MsgParseComplete, wire.MsgCloseComplete, wire.MsgBindComplete, wire.MsgNoData,
+			wire.MsgParameterDescription, wire.MsgCommandComplete:
+			b = b[:len(b)-wire.HeaderLen-len(msgs[i].Body)]
+		default:
+			return b
 		}
-		b = b[:len(b)-wire.HeaderLen]
 	}
 	return b
 }
