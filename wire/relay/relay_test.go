@@ -192,8 +192,10 @@ func TestAnswersEqualADirectConnection(t *testing.T) {
 		},
 		"set":         {q("set datestyle = 'German'"), q("show datestyle"), q("begin"), q("set local datestyle = 'ISO'"), q("commit"), q("show datestyle")},
 		"discard all": {sync(parse("a", "select 1")), q("discard all"), sync(bindTo("a"), execute())},
-		"flush": {append(bytes.Join([][]byte{parse("", "select 1"), bindTo(""), execute()}, nil), wire.AppendEmpty(nil, wire.MsgFlush)...),
-			sync()},
+		"flush": {
+			append(bytes.Join([][]byte{parse("", "select 1"), bindTo(""), execute()}, nil), wire.AppendEmpty(nil, wire.MsgFlush)...),
+			sync(),
+		},
 		"function call": {wiretest.AppendFunctionCall(nil, 177, []byte{0, 0, 0, 1}, []byte{0, 0, 0, 2}), q("select 1")},
 		"row limit":     {sync(parse("", "rows 5 3"), bindTo(""), wiretest.AppendExecute(nil, "", 2), wiretest.AppendExecute(nil, "", 9))},
 	}
