@@ -44,15 +44,28 @@ func (g *Gate) pick() (w *Waiter, lane bool) {
 	return w, false
 }
 
-// expire refuses everybody who waited for the maximum time. Being the first
-// thing that every dispatch does, it keeps them from being granted.
+// expire refuses everybody who waited for the maximum time: NoServerWait where
+// the database is away, else MaxWait. Being the first thing that every dispatch
+// does, it keeps them from being granted. It notes when the next is due.
 func (g *Gate) expire(now int64, out []Verdict) []Verdict {
-	for w := g.queue.Oldest(); w != nil && now-w.arrived >= g.plan.MaxWait; w = g.queue.Oldest() {
-		reason := QueueAge
-		if g.down != nil && g.down.Down(w.Key) {
-			reason = NoServer
+	shortest := min(g.plan.MaxWait, g.plan.NoServerWait)
+	g.due = never
+	for w := g.queue.Oldest(); w != nil; {
+		younger := g.queue.Younger(w)
+		if now-w.arrived < shortest {
+			g.due = min(g.due, w.arrived+shortest) // and so all behind it
+			break
 		}
-		out = append(out, g.evict(now, w, reason))
+		limit, reason := g.plan.MaxWait, QueueAge
+		if g.down != nil && g.down.Down(w.Key) {
+			limit, reason = g.plan.NoServerWait, NoServer
+		}
+		if now-w.arrived >= limit {
+			out = append(out, g.evict(now, w, reason))
+		} else {
+			g.due = min(g.due, w.arrived+limit)
+		}
+		w = younger
 	}
 	return out
 }

@@ -25,6 +25,9 @@ type Plan struct {
 	Slots int
 	// MaxWait is the longest time in the queue, in ns; 0 or less = 2 s.
 	MaxWait int64
+	// NoServerWait is MaxWait for those whose database is away, as the supply
+	// tells by Downer; 0 or less = MaxWait.
+	NoServerWait int64
 	// MaxWaiting bounds the queue, probes not counted. 0 or less = automatic:
 	// as many as drain within MaxWait but at most 1,000, and at least 4 x Slots;
 	// 4 x Slots as long as the drain rate is not known.
@@ -38,6 +41,9 @@ func (p Plan) withDefaults() Plan {
 	if p.MaxWait <= 0 {
 		p.MaxWait = defaultMaxWait
 	}
+	if p.NoServerWait <= 0 {
+		p.NoServerWait = p.MaxWait
+	}
 	if p.ProbeWaiting <= 0 {
 		p.ProbeWaiting = defaultProbes
 	}
@@ -48,6 +54,7 @@ func (p Plan) withDefaults() Plan {
 // guards it together with its Supply. Times are the caller's monotonic
 // nanoseconds and must not run backwards.
 type Gate struct {
+	due    int64 // when the next waiter is too old, as expire saw it
 	plan   Plan
 	supply Supply
 	down   Downer // supply, if it knows
@@ -193,11 +200,10 @@ func (g *Gate) Unsupplied(now int64, k Key, out []Verdict) []Verdict {
 // alone. Calling it at any other time does no harm.
 func (g *Gate) Fire(now int64, out []Verdict) (next int64, _ []Verdict) {
 	out = g.dispatch(now, out)
-	w := g.queue.Oldest()
-	if w == nil {
+	if g.queue.Len() == 0 {
 		return never, out
 	}
-	next = w.arrived + g.plan.MaxWait
+	next = g.due
 	if due := g.favourAt(g.queue.Head()); due > now {
 		next = min(next, due)
 	}

@@ -429,3 +429,51 @@ func TestWaitBuckets(t *testing.T) {
 		t.Errorf("%v", w.Buckets)
 	}
 }
+
+// away is a supply without servers whose databases with even keys are away.
+type away struct{}
+
+func (away) Reserve(Key, int64) (uint32, bool) { return 0, false }
+func (away) Demand(Key, int, int, int64)       {}
+func (away) Steal(Key, int64) bool             { return false }
+func (away) Down(k Key) bool                   { return k%2 == 0 }
+
+func TestDatabaseThatIsAwayHasItsOwnWait(t *testing.T) {
+	for _, noServer := range []int64{50, 200} { // shorter and longer than max_wait
+		g := New(Plan{Slots: 1, MaxWait: 100, NoServerWait: noServer}, away{}, nil)
+		var w [4]Waiter
+		for i := range w {
+			w[i].Key = Key(i)
+			if v := g.Admit(int64(i), &w[i]); v.Outcome != Queued {
+				t.Fatalf("waiter %d: %v", i, v.Outcome)
+			}
+		}
+		refused := make(map[Key]int64)
+		for now := int64(0); len(refused) < len(w); {
+			next, out := g.Fire(now, nil)
+			for _, v := range out {
+				refused[v.W.Key] = now
+				want := QueueAge
+				if v.W.Key%2 == 0 {
+					want = NoServer
+				}
+				if v.Reason != want {
+					t.Errorf("key %d: %v", v.W.Key, v.Reason)
+				}
+			}
+			if next <= now && len(refused) < len(w) {
+				t.Fatalf("at %d the next time is %d", now, next)
+			}
+			now = next
+		}
+		for i := range w {
+			limit := int64(100)
+			if i%2 == 0 {
+				limit = noServer
+			}
+			if got := refused[Key(i)] - int64(i); got != limit {
+				t.Errorf("no_server_wait %d: key %d was refused after %d, want %d", noServer, i, got, limit)
+			}
+		}
+	}
+}

@@ -25,6 +25,8 @@ type Queue interface {
 	Head() *Waiter
 	// Oldest has waited longest and expires first; nil if nobody waits.
 	Oldest() *Waiter
+	// Younger is who came next after w, which waits; nil if nobody.
+	Younger(w *Waiter) *Waiter
 	// First is the waiter of k that has waited longest; nil if nobody.
 	First(k Key) *Waiter
 }
@@ -86,6 +88,9 @@ func (q *fifo) Head() *Waiter { return q.head }
 
 // Oldest implements Queue.
 func (q *fifo) Oldest() *Waiter { return q.head }
+
+// Younger implements Queue.
+func (q *fifo) Younger(w *Waiter) *Waiter { return w.links[q.lane].next }
 
 // First implements Queue.
 func (q *fifo) First(k Key) *Waiter {

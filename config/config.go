@@ -73,7 +73,7 @@ type Workload struct {
 	Name         string
 	MaxWait      Duration // for a slot, while every connection that may be open is open
 	MaxWaiting   Count    // clients at once; Auto: see [Workload.WaitingBound]
-	NoServerWait Duration // while Postgres cannot be reached, on top of MaxWait; may be 0
+	NoServerWait Duration // the longest wait while Postgres cannot be reached; may be 0
 	OnDisconnect OnDisconnect
 }
 

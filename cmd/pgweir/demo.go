@@ -61,7 +61,7 @@ func (e *env) demoEnded(ctx context.Context, err error) int {
 	case err == nil:
 		return exitOK
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		e.errorf("pgweir demo: interrupted before its end\n")
+		e.errorf("pgweir demo: ended early: %v\n", err)
 	case errors.Is(err, pgtest.ErrNoPostgres):
 		e.errorf("pgweir demo: %v\n\nTo guard a Postgres on another machine you need none here: pgweir serve --upstream URL\n", err)
 	default:

@@ -112,7 +112,7 @@ func options(ctx context.Context, c *config.Config, log *slog.Logger) (proxy.Opt
 		Method: login.Method(c.Auth.Type), OnlyUser: c.Auth.User,
 		Upstreams: make(map[string]proxy.Upstream), Log: log,
 		Workload: proxy.Workload{
-			Name: c.Workload.Name, MaxWait: c.Workload.MaxWait.Std(),
+			Name: c.Workload.Name, MaxWait: c.Workload.MaxWait.Std(), NoServerWait: c.Workload.NoServerWait.Std(),
 			CancelAbandoned: c.Workload.OnDisconnect == config.Cancel,
 		},
 	}

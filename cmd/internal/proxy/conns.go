@@ -77,7 +77,6 @@ type serverConn struct {
 	up     *upstream
 	sv     *session.Server
 	opened func(c *loop.Conn, now int64)
-	lost   bool
 }
 
 // Open implements loop.Opener: the server is ready.

@@ -51,6 +51,7 @@ type Upstream struct {
 type Workload struct {
 	Name            string
 	MaxWait         time.Duration
-	MaxWaiting      int // 0 = auto
+	MaxWaiting      int           // 0 = auto
+	NoServerWait    time.Duration // MaxWait while the database is away
 	CancelAbandoned bool
 }

@@ -26,17 +26,14 @@ type Proxy struct {
 	// Owned by the loop thread.
 	sessions  sessions
 	upstreams map[string]*upstream
-	timer     int64 // when fire must run next
 	drained   chan struct{}
 	draining  bool
 
-	logins   chan struct{} // places for connections that have not authenticated
-	clients  atomic.Int64  // sessions and logins that have a place among MaxClients
-	cpu      chan struct{} // places for CPU-heavy login work
-	work     sync.WaitGroup
-	spare    *spares
-	openOnce sync.Once
-	ready    chan struct{}
+	logins  chan struct{} // places for connections that have not authenticated
+	clients atomic.Int64  // sessions and logins that have a place among MaxClients
+	cpu     chan struct{} // places for CPU-heavy login work
+	work    sync.WaitGroup
+	spare   *spares
 }
 
 // upstream is one cluster with its sessions. It is the Env of its core.
@@ -50,7 +47,7 @@ type upstream struct {
 // New makes a proxy. It owns the listeners from here on.
 func New(o Options) (*Proxy, error) {
 	px := &Proxy{
-		o: o, upstreams: make(map[string]*upstream), drained: make(chan struct{}), ready: make(chan struct{}),
+		o: o, upstreams: make(map[string]*upstream), drained: make(chan struct{}),
 		logins: make(chan struct{}, o.MaxLogins), cpu: make(chan struct{}, loginWorkers()),
 	}
 	l, err := loop.New(loop.Options{Timer: px.fire, EndOfTurn: px.endOfTurn})
@@ -67,6 +64,7 @@ func New(o Options) (*Proxy, error) {
 		})
 		gate := admission.New(admission.Plan{
 			Slots: u.Slots, MaxWait: int64(o.Workload.MaxWait), MaxWaiting: o.Workload.MaxWaiting,
+			NoServerWait: max(1, int64(o.Workload.NoServerWait)),
 		}, set, rand.Float64)
 		up.core = session.New(up, shared, gate, set, session.Options{
 			CancelAbandoned: o.Workload.CancelAbandoned, DetailPool: o.Workload.Name,
@@ -88,7 +86,6 @@ func (px *Proxy) Run(ctx context.Context) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- px.loop.Run() }()
-	close(px.ready)
 	select {
 	case err := <-failed:
 		stop()

@@ -34,14 +34,6 @@ func (c *clock) step(limit int64) bool {
 	return true
 }
 
-// next returns the time of the next event.
-func (c *clock) next() (int64, bool) {
-	if len(c.heap) == 0 {
-		return 0, false
-	}
-	return c.heap[0].at, true
-}
-
 type events []event
 
 func (h events) Len() int { return len(h) }

@@ -2,24 +2,52 @@ package sim
 
 import (
 	"flag"
+	"runtime"
+	"sync"
 	"testing"
 )
 
 var (
-	seeds = flag.Int("seeds", 2000, "how many seeds the simulation runs")
+	seeds = flag.Int("seeds", 3000, "how many seeds the simulation runs")
 	first = flag.Int64("seed", 1, "the first seed")
 )
 
-// TestSeeds runs the simulation. A failure prints its seed; run it alone with
-// -seed=N -seeds=1.
+// TestSeeds runs the simulation, one world per seed. A failure prints its seed;
+// run it alone with -seed=N -seeds=1.
 func TestSeeds(t *testing.T) {
-	var sum Result
-	for seed := *first; seed < *first+int64(*seeds); seed++ {
-		r, err := Run(seed)
-		if err != nil {
-			t.Fatalf("seed %d: %v\n%+v", seed, err, r)
-		}
-		sum.add(r)
+	var (
+		mu   sync.Mutex
+		sum  Result
+		work sync.WaitGroup
+	)
+	shards := int64(min(runtime.GOMAXPROCS(0), *seeds))
+	for shard := range shards {
+		work.Go(func() {
+			var mine Result
+			for seed := *first + shard; seed < *first+int64(*seeds) && !t.Failed(); seed += shards {
+				r, err := Run(seed)
+				if err != nil {
+					t.Errorf("seed %d: %v\n%+v", seed, err, r)
+					return
+				}
+				mine.add(r)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			sum.add(mine)
+		})
 	}
-	t.Logf("%+v", sum)
+	work.Wait()
+	t.Logf("%d seeds: %+v", *seeds, sum)
+}
+
+// TestSameSeedSameWorld is what makes a failure's seed worth printing.
+func TestSameSeedSameWorld(t *testing.T) {
+	for seed := int64(1); seed <= 20; seed++ {
+		a, errA := Run(seed)
+		b, errB := Run(seed)
+		if errA != nil || errB != nil || a != b {
+			t.Fatalf("seed %d: %+v (%v) and %+v (%v)", seed, a, errA, b, errB)
+		}
+	}
 }

@@ -59,7 +59,6 @@ type world struct {
 	pid      uint32
 	fault    error
 	fireAt   int64
-	fires    int
 }
 
 // RandomOptions draws a world from a seed.
