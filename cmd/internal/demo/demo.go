@@ -42,9 +42,10 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	out := &screen{out: o.Out, rewrites: o.Terminal}
 	st := &stage{}
+	asked := ctx // to end; by the user
 	defer func() {
-		if ctx.Err() != nil {
-			out.say("Ending pgweir and PostgreSQL ...")
+		if asked.Err() != nil {
+			out.say("\nEnding pgweir and PostgreSQL ...")
 		}
 		err = errors.Join(err, st.end())
 	}()

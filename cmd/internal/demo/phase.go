@@ -38,8 +38,8 @@ func phases() []phase {
 		},
 		{
 			name: "Overload",
-			about: fmt.Sprintf("%d statements per second of %v each, on %d slots: twice the %d that fit",
-				2*capacity, nap, slots, capacity),
+			about: fmt.Sprintf("%d statements per second of %s each, on %d slots: twice the %d that fit",
+				2*capacity, millis(nap), slots, capacity),
 			share: 2, rate: 2 * capacity, work: sleep, shows: showsGuarding,
 		},
 	}
@@ -50,7 +50,7 @@ func showsSharing(r *result) string {
 	text := fmt.Sprintf("%d clients shared %s, and half of their transactions took less than %s",
 		clients, plural(r.servers, "server connection"), millis(r.served.at(50)))
 	if n := len(r.refused); n > 0 {
-		return text + fmt.Sprintf("; %d of %d were refused, because this machine had no time for them.", n, r.asked)
+		return text + fmt.Sprintf("; %d of %d were refused, in moments when too many waited.", n, r.asked)
 	}
 	return text + "; nobody was refused."
 }

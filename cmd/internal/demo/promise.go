@@ -1,6 +1,9 @@
 package demo
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // promise is what pgweir keeps under any load.
 type promise struct {
@@ -14,7 +17,8 @@ func promises() []promise {
 	return []promise{
 		{
 			kept: func(r *result) bool { return r.servers <= budget },
-			yes:  fmt.Sprintf("Postgres never had more than the %d connections of the budget.", budget),
+			yes: fmt.Sprintf("Postgres never had more than the %d connections of the budget (counted %d times a second).",
+				budget, time.Second/sampleEvery),
 			broken: func(r *result) string {
 				return fmt.Sprintf("Postgres had %d connections, more than the budget of %d", r.servers, budget)
 			},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -11,7 +12,7 @@ import (
 // line is the progress of a phase that takes length, with so many servers just now.
 func (w window) line(length time.Duration, servers int) string {
 	seconds := max((w.to - w.from).Seconds(), 1e-3)
-	text := fmt.Sprintf("  %4.1f of %.0f s  served %3.0f/s", min(w.to, length).Seconds(), length.Seconds(), float64(len(w.served))/seconds)
+	text := fmt.Sprintf("  %s/%s s  served %3.0f/s", tenths(min(w.to, length)), tenths(length), float64(len(w.served))/seconds)
 	if len(w.served) > 0 {
 		text += fmt.Sprintf(" (p50 %s, p99 %s)", millis(w.served.at(50)), millis(w.served.at(99)))
 	}
@@ -31,6 +32,11 @@ func millis(d time.Duration) string {
 		return fmt.Sprintf("%.1f ms", ms)
 	}
 	return fmt.Sprintf("%.0f ms", ms)
+}
+
+// tenths is a duration in seconds, with one digit behind the point if it has one.
+func tenths(d time.Duration) string {
+	return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'f', -1, 64)
 }
 
 // plural is a number with its noun.
@@ -83,43 +89,50 @@ func states(codes map[string]int) string {
 	return strings.Join(slices.Sorted(maps.Keys(codes)), " ")
 }
 
-// report writes the table and what it shows.
+// report writes the table, what it shows, and what a reader should know beside it.
 func (s *screen) report(results []*result) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n%-22s", "")
+	s.say("\n%s\n\nWhat it shows:", table(results))
 	for _, r := range results {
-		fmt.Fprintf(&b, "%15s", r.phase.name)
-	}
-	for _, line := range rows() {
-		fmt.Fprintf(&b, "\n%-22s", line.name)
-		for _, r := range results {
-			fmt.Fprintf(&b, "%15s", line.cell(r))
-		}
-	}
-	b.WriteString("\n\nWhat it shows:\n")
-	for _, r := range results {
-		b.WriteString(wrap(r.phase.name+": "+r.phase.shows(r)) + "\n")
+		s.say("%s", wrap(r.phase.name+": "+r.phase.shows(r)))
 	}
 	for _, p := range promises() {
-		b.WriteString(wrap(p.says(results)) + "\n")
+		s.say("%s", wrap(p.says(results)))
 	}
 	for _, r := range results {
-		if r.refusal != nil {
-			fmt.Fprintf(&b, "\nWhat a refused client reads:\n  %s:  %s (SQLSTATE %s)\n  DETAIL:  %s\n  HINT:  %s\n",
-				r.refusal.Severity, r.refusal.Message, r.refusal.Code, r.refusal.Detail, r.refusal.Hint)
-			break
+		s.notes(r)
+	}
+	if i := slices.IndexFunc(results, func(r *result) bool { return r.refusal != nil }); i >= 0 {
+		e := results[i].refusal
+		s.say("\nWhat a refused client reads:\n  %s:  %s (SQLSTATE %s)\n  DETAIL:  %s\n  HINT:  %s",
+			e.Severity, e.Message, e.Code, e.Detail, e.Hint)
+	}
+}
+
+// table is a column for each phase.
+func table(results []*result) string {
+	var b strings.Builder
+	line := func(name string, cell func(*result) string) {
+		fmt.Fprintf(&b, "\n%-22s", name)
+		for _, r := range results {
+			fmt.Fprintf(&b, "%17s", cell(r))
 		}
 	}
-	for _, r := range results {
-		if r.notSent > 0 {
-			fmt.Fprintf(&b, "\nNote: in phase %q %s found no client free and never left; this machine is too busy.\n",
-				r.phase.name, plural(r.notSent, "arrival"))
-		}
-		if r.failure != nil {
-			fmt.Fprintf(&b, "\nThe first other error in phase %q:\n  %v\n", r.phase.name, r.failure)
-		}
+	line("", func(r *result) string { return r.phase.name })
+	for _, one := range rows() {
+		line(one.name, one.cell)
 	}
-	s.say("%s", strings.TrimRight(b.String(), "\n"))
+	return b.String()[1:]
+}
+
+// notes tells what is not as it should be.
+func (s *screen) notes(r *result) {
+	if r.notSent > 0 {
+		s.say("%s", wrap(fmt.Sprintf("Note: in phase %s, %s found no client free and did not leave; this machine is too busy.",
+			r.phase.name, plural(r.notSent, "arrival"))))
+	}
+	if r.failure != nil {
+		s.say("%s\n      %v", wrap("The first other error in phase "+r.phase.name+":"), r.failure)
+	}
 }
 
 // wrap makes a paragraph of a list.

@@ -144,11 +144,11 @@ func writeConfig(p *pooler, c *pgtest.Cluster) error {
 	if err := os.WriteFile(users, []byte(`"`+appRole+`" "`+password+`"`+"\n"), 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(p.configFile, []byte(config(p, users, c)), 0o600)
+	return os.WriteFile(p.configFile, []byte(configText(p, users, c)), 0o600)
 }
 
-// config is the text of the configuration.
-func config(p *pooler, users string, c *pgtest.Cluster) string {
+// configText is the text of the configuration.
+func configText(p *pooler, users string, c *pgtest.Cluster) string {
 	return fmt.Sprintf(`# Written by pgweir demo.
 listen           = [%q]
 http             = "none"
