@@ -70,9 +70,10 @@ func drive(ctx context.Context, p phase, length time.Duration, c *crowd, t *tall
 }
 
 // visit is one arrival. The time of its answer counts from when it was sent: as every
-// arrival has a client of its own, none has waited for another before that.
+// arrival has a client of its own, none has waited for another before that. The end of ctx
+// does not cut it short; it is over in about maxWait anyway, and its session ends well.
 func (c *crowd) visit(ctx context.Context, one *client, p phase, t *tally) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	start := time.Now()
 	err := p.work(ctx, one)

@@ -1,0 +1,185 @@
+package session
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/pool"
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/relay"
+	"github.com/pgweir/pgweir/wire/wiretest"
+)
+
+// sink is a Conn that takes everything and remembers the last write.
+type sink struct {
+	last    []byte
+	writes  int
+	paused  bool
+	resumed bool
+	closed  bool
+}
+
+func (s *sink) Send(spans [][]byte) int {
+	s.writes++
+	s.last = s.last[:0]
+	for _, b := range spans {
+		s.last = append(s.last, b...)
+	}
+	return 0
+}
+func (s *sink) Unsent() int    { return 0 }
+func (s *sink) Pause()         { s.paused = true }
+func (s *sink) Resume()        { s.paused, s.resumed = false, true }
+func (s *sink) Close()         { s.closed = true }
+func (s *sink) Finish()        { s.closed = true }
+func (s *sink) ShutdownWrite() {}
+
+// still is an Env in which dials succeed at once.
+type still struct {
+	core  *Core
+	dials []*Server
+	ended []Reason
+}
+
+func (e *still) Dial(sv *Server)           { e.dials = append(e.dials, sv) }
+func (e *still) Cancel(*Server)            {}
+func (e *still) Ended(_ *Client, r Reason) { e.ended = append(e.ended, r) }
+
+// lab is a core with one server and one client.
+type lab struct {
+	env    *still
+	core   *Core
+	server *Server
+	wire   *sink // to the server
+	client *Client
+	user   *sink // to the client
+}
+
+func newLab(t testing.TB) *lab {
+	t.Helper()
+	l := &lab{env: &still{}, wire: &sink{}, user: &sink{}}
+	set := pool.New(pool.Options{Budget: 1})
+	gate := admission.New(admission.Plan{Slots: 1}, set, nil)
+	shared := &relay.Shared{Statements: relay.NewStatements(1 << 20), MaxPrepared: 100, TextLimit: 1 << 20}
+	l.core = New(l.env, shared, gate, set, Options{DetailPool: "default"})
+	l.env.core = l.core
+	l.client = l.login(l.user, 1)
+	if len(l.env.dials) != 1 {
+		t.Fatalf("%d dials", len(l.env.dials))
+	}
+	l.server = l.env.dials[0]
+	l.core.Dialed(1, l.server, l.wire, []relay.Param{{Name: "server_version", Value: "15"}}, nil, false)
+	if l.client.login {
+		t.Fatal("no welcome")
+	}
+	return l
+}
+
+func (l *lab) login(conn *sink, pid uint32) *Client {
+	cl := l.core.NewClient(conn, l.core.Key("db", "role"), relay.NewParams(nil), wire.NewCancelKey(pid, 0))
+	cl.Start(1)
+	return cl
+}
+
+// answer is what a server says to a request.
+func answer(request []byte) []byte {
+	b := wiretest.NewBackend(wiretest.BackendOptions{})
+	b.Feed(request)
+	b.Run()
+	return b.Output()
+}
+
+func TestTransactionsDoNotAllocate(t *testing.T) {
+	prepared := wire.AppendEmpty(wire.AppendExecute(wiretest.AppendBind(nil, wiretest.Bind{Statement: "s"})), wire.MsgSync)
+	known := []byte{'2', 0, 0, 0, 4, 'C', 0, 0, 0, 13, 'S', 'E', 'L', 'E', 'C', 'T', ' ', '1', 0, 'Z', 0, 0, 0, 5, 'I'}
+	extended := wire.AppendEmpty(wire.AppendExecute(wiretest.AppendBind(wiretest.AppendParse(nil, "", "select 1"), wiretest.Bind{})), wire.MsgSync)
+	simple := wire.AppendQuery(nil, "select 1")
+	for name, step := range map[string]struct{ ask, reply []byte }{
+		"simple":   {simple, answer(simple)},
+		"extended": {extended, answer(extended)},
+		"prepared": {prepared, known},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			first := wire.AppendEmpty(wiretest.AppendParse(nil, "s", "select 1"), wire.MsgSync)
+			l.client.Data(first, 2)
+			l.server.Data(answer(first), 2)
+			now := int64(3)
+			run := func() {
+				now++
+				if n := l.client.Data(step.ask, now); n != len(step.ask) {
+					t.Fatalf("%d of %d bytes used", n, len(step.ask))
+				}
+				if n := l.server.Data(step.reply, now); n != len(step.reply) {
+					t.Fatalf("%d of %d bytes of the answer used", n, len(step.reply))
+				}
+			}
+			run()
+			before := l.core.Counts().Transactions
+			writes := l.wire.writes + l.user.writes
+			if n := testing.AllocsPerRun(200, run); n != 0 {
+				t.Errorf("%v allocations for a transaction", n)
+			}
+			if got := l.core.Counts().Transactions - before; got != 201 {
+				t.Errorf("%d transactions, want 201", got)
+			}
+			if got := l.wire.writes + l.user.writes - writes; got != 2*201 {
+				t.Errorf("%d writes for 201 transactions", got)
+			}
+			if err := l.core.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A client that has to wait is paused, keeps its bytes and is resumed when its
+// turn comes.
+func TestWaitingClientIsServedNext(t *testing.T) {
+	l := newLab(t)
+	user := &sink{}
+	other := l.login(user, 2)
+	ask := wire.AppendQuery(nil, "select 1")
+	l.client.Data(ask, 2)
+	if n := other.Data(ask, 2); n != 0 || !user.paused {
+		t.Fatalf("used %d bytes, paused %v", n, user.paused)
+	}
+	l.server.Data(answer(ask), 3)
+	if !user.resumed || other.server == nil {
+		t.Fatal("the slot did not go to the one who waited")
+	}
+	if n := other.Data(ask, 3); n != len(ask) || string(l.wire.last) != string(ask) {
+		t.Fatalf("used %d bytes; the server got %q", n, l.wire.last)
+	}
+}
+
+func TestRefusalKeepsTheSession(t *testing.T) {
+	l := newLab(t)
+	user := &sink{}
+	other := l.login(user, 2)
+	ask := wire.AppendQuery(nil, "select 1")
+	l.client.Data(ask, 2)
+	other.Data(ask, 2)
+	l.core.Fire(10e9)
+	if n := other.Data(ask, 10e9); n != len(ask) {
+		t.Fatalf("used %d bytes", n)
+	}
+	msgs, _ := wiretest.Messages(user.last)
+	if len(msgs) != 2 || msgs[0].Type != wire.MsgErrorResponse || msgs[1].Type != wire.MsgReadyForQuery {
+		t.Fatalf("told %s", wiretest.DumpBackend(user.last))
+	}
+	if e := wire.ErrorFields(msgs[0].Body); e.Code != "53300" || e.Severity != "ERROR" || e.Detail == "" || e.Hint == "" {
+		t.Errorf("told %+v", e)
+	}
+	if other.ended || user.closed {
+		t.Error("the session was ended")
+	}
+}
+
+// What an idle client costs decides how many fit; see the goals in the README.
+func TestClientIsSmall(t *testing.T) {
+	if n := unsafe.Sizeof(Client{}); n > 640 {
+		t.Errorf("a Client takes %d bytes", n)
+	}
+}
