@@ -29,7 +29,7 @@ type phase struct {
 
 // phases is the demonstration.
 func phases() []phase {
-	const ordinary = 300
+	const ordinary = 2 * capacity // as many as in the overload, but short ones
 	return []phase{
 		{
 			name:  "Good day",
