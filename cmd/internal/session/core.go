@@ -1,6 +1,8 @@
 package session
 
 import (
+	"slices"
+
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/pool"
 	"github.com/pgweir/pgweir/wire"
@@ -49,7 +51,17 @@ type KeyInfo struct {
 
 	group    uint32                   // unique among all keys of the process
 	welcomes map[uint64][]relay.Param // ParameterStatus by the meaning of the settings
+	status   []relay.Param            // what the last login was told
 	failure  *wire.Error              // why the last login failed; nil after one that did not
+}
+
+// learn forgets the welcomes when a server's own settings have changed: after
+// an upgrade, a failover or ALTER ROLE ... SET.
+func (k *KeyInfo) learn(status []relay.Param) {
+	if !slices.Equal(k.status, status) {
+		clear(k.welcomes)
+		k.status = status
+	}
 }
 
 type keyName struct{ database, role string }

@@ -46,6 +46,7 @@ func (co *Core) Dialed(now int64, sv *Server, conn Conn, status []relay.Param, e
 		return
 	}
 	sv.conn = conn
+	sv.info.learn(status)
 	sv.link = relay.NewServer(co.shared, sv.info.group, status)
 	co.set.Dialed(now, sv.pool, true, false)
 	co.supplied(now, sv)
