@@ -191,8 +191,8 @@ func (s *Server) complete(e *entry, tag []byte) {
 // beginDone lets what waited for the BEGIN go on.
 func (s *Server) beginDone() Event {
 	s.begun = false
-	if c := s.client; c != nil && c.settle {
-		c.settle = false
+	if c := s.client; c != nil && c.awaitBegin {
+		c.awaitBegin = false
 		return Settled
 	}
 	return None
@@ -315,6 +315,7 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 		// The client believes to be in the transaction that its BEGIN opened.
 		s.beginFailed = false
 		s.client.tx = wire.InFailed
+		s.client.awaitBegin = false
 		if !s.orphan {
 			p.client(p.build(func(dst []byte) []byte { return wire.AppendReadyForQuery(dst, wire.InFailed) }))
 		}
@@ -335,6 +336,12 @@ func (s *Server) unstall() Event {
 // state says what the server's progress means for its holder.
 func (s *Server) state(p *Plan) Event {
 	c := s.client
+	if s.orphan && s.skip && s.rest == 0 {
+		// It skips to a Sync that nobody is left to send.
+		p.server(p.build(func(dst []byte) []byte { return wire.AppendEmpty(dst, wire.MsgSync) }))
+		s.push(entry{kind: kSync, fate: swallow})
+		s.skip = false
+	}
 	if !s.boundary() {
 		return None
 	}
@@ -355,7 +362,7 @@ func (s *Server) state(p *Plan) Event {
 		}
 		return None // something said out of turn
 	}
-	if s.touched && s.tx == wire.Idle && (c.rest == 0 || c.drop) && !c.settle {
+	if s.touched && s.tx == wire.Idle && (c.rest == 0 || c.drop) && !c.awaitParams {
 		return Release
 	}
 	return None

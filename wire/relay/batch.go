@@ -257,7 +257,7 @@ func (c *Client) define(name, tail []byte) {
 	if len(name) == 0 {
 		c.setUnnamed(st)
 	} else {
-		c.names.put(string(name), st)
+		c.names.put(st.aliasOf(name), st)
 	}
 }
 

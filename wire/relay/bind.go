@@ -24,7 +24,7 @@ func (c *Client) Bind(s *Server, p *Plan) {
 	s.setUnnamed(nil)
 	s.foreign = false
 	s.push(entry{kind: kQuery, fate: swallow, inj: injParams})
-	c.settle = !safe || c.starting
+	c.awaitParams = !safe || c.starting
 }
 
 // Start binds a session that is logging in only to have its settings accepted:
@@ -45,7 +45,7 @@ func (s *Server) Failure() *wire.Error { return s.failure }
 func (s *Server) paramsFailed(raw []byte) (show bool, ev Event) {
 	s.applied = s.before
 	s.failure = wire.ErrorFields(raw[wire.HeaderLen:])
-	if s.client == nil || !s.client.settle {
+	if s.client == nil || !s.client.awaitParams {
 		return false, Broken // what followed has met the wrong settings
 	}
 	return false, None
@@ -58,10 +58,10 @@ func (s *Server) paramsReady(p *Plan) Event {
 		s.accept(s.applied)
 	}
 	c := s.client
-	if c == nil || !c.settle {
+	if c == nil || !c.awaitParams {
 		return None
 	}
-	c.settle = false
+	c.awaitParams = false
 	if s.failure != nil {
 		e := *s.failure
 		e.Severity = "ERROR"
@@ -95,7 +95,7 @@ func (c *Client) sendBegin(p *Plan) {
 func (c *Client) Unbind() *Server {
 	s := c.server
 	c.server, s.client = nil, nil
-	c.settle, c.stalled = false, false
+	c.awaitParams, c.awaitBegin, c.stalled = false, false, false
 	s.failure = nil
 	s.foreign = s.foreign || s.unnamed != nil
 	s.setUnnamed(nil)
@@ -125,9 +125,6 @@ func (c *Client) Gone(p *Plan) Event {
 	s.orphan = true
 	if c.rest > 0 && !c.drop || s.doubt || s.failure != nil {
 		return Broken // in the middle of a message, or of a doubt
-	}
-	if c.settle {
-		c.settle = false
 	}
 	if s.copyIn && !s.copyEnding() {
 		extended := s.fifo.first().kind == kExecute

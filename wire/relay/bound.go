@@ -92,8 +92,8 @@ func (s *Server) push(e entry) {
 	case kCopyEnd:
 	case kSync, kQuery, kFunction:
 		s.batch, s.fresh = false, false
-		if s.begun && s.client != nil {
-			s.client.settle = true
+		if (s.begun || s.beginFailed) && s.client != nil {
+			s.client.awaitBegin = true
 		}
 	default:
 		s.batch = true
@@ -283,7 +283,7 @@ func (c *Client) parse(m message, p *Plan) (int, Event) {
 		c.poison(tooMany, p)
 		return m.size, None
 	}
-	key := string(name)
+	key := st.aliasOf(name)
 	c.names.put(key, st)
 	s.mark(st)
 	k := prepKey{st, c.want.meaning}

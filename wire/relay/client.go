@@ -27,20 +27,21 @@ type Client struct {
 	initial *Params // those of its startup packet
 	names   names
 	// unnamed is the last unnamed statement, for a Bind in a later transaction.
-	unnamed  *Statement
-	begin    *Statement  // a BEGIN that was answered here and is still to be sent
-	refusal  *wire.Error // what the next request that needs a server is told
-	fault    *wire.Error // why Violation was returned
-	rest     int         // bytes of the current message's body still to come
-	tx       byte        // transaction state while no server is bound
-	drop     bool        // those bytes go nowhere
-	skip     bool        // refused or failed here: discard up to the Sync
-	settle   bool        // what went ahead must be answered before anything follows
-	stalled  bool        // bytes were left unread until the server's doubt is resolved
-	starting bool        // a login: bound only to settle its parameters
-	ending   string      // the name that the unnamed statement deallocates
-	request  Request
-	portal   *Statement // bound in a failed transaction without a server
+	unnamed     *Statement
+	begin       *Statement  // a BEGIN that was answered here and is still to be sent
+	refusal     *wire.Error // what the next request that needs a server is told
+	fault       *wire.Error // why Violation was returned
+	rest        int         // bytes of the current message's body still to come
+	tx          byte        // transaction state while no server is bound
+	drop        bool        // those bytes go nowhere
+	skip        bool        // refused or failed here: discard up to the Sync
+	awaitParams bool        // the settings that went ahead must be accepted before anything follows
+	awaitBegin  bool        // the first request after a BEGIN was sent: the rest waits until it is known to have begun
+	stalled     bool        // bytes were left unread until the server's doubt is resolved
+	starting    bool        // a login: bound only to settle its parameters
+	ending      string      // the name that the unnamed statement deallocates
+	request     Request
+	portal      *Statement // bound in a failed transaction without a server
 }
 
 // Request describes the request for which the last Acquire asked.
@@ -72,7 +73,7 @@ func (c *Client) Tx() byte { return c.tx }
 func (c *Client) Fault() *wire.Error { return c.fault }
 
 // Settling reports whether the client must not be read until Settled.
-func (c *Client) Settling() bool { return c.settle || c.stalled }
+func (c *Client) Settling() bool { return c.awaitParams || c.awaitBegin || c.stalled }
 
 // Full reports whether the server owes so many answers that the client must not
 // be read for now.
@@ -109,7 +110,7 @@ func (c *Client) Input(in []byte, p *Plan) (used int, ev Event) {
 				return used, None
 			}
 		}
-		if c.settle || c.Full() {
+		if c.awaitParams || c.awaitBegin || c.Full() {
 			return used, None
 		}
 		m, ok := c.header(in[used:])

@@ -64,18 +64,14 @@ func (s *Server) tell(e *wire.Error, p *Plan) {
 }
 
 // skipToSync drops the entries that the server will not answer: all up to the
-// next Sync, which may still have to come. The first is the one that failed. It
-// reports how many of them the client expects a ReadyForQuery for.
-func (s *Server) skipToSync() (owed int) {
+// next Sync, which may still have to come. The first is the one that failed.
+func (s *Server) skipToSync() {
 	q := s.fifo.rest()
 	n := 0
 	for n < len(q) && q[n].kind != kSync {
 		n++
 	}
 	for i := n - 1; i >= 0; i-- { // the latest first, as each restores what was before it
-		if q[i].kind == kQuery || q[i].kind == kFunction {
-			owed += int(q[i].n)
-		}
 		s.undo(&q[i], q[n:], i == 0 && s.failed(&q[i]))
 	}
 	for i := range n {
@@ -86,7 +82,6 @@ func (s *Server) skipToSync() (owed int) {
 	if s.skip = s.fifo.empty(); s.skip {
 		s.batch = true
 	}
-	return owed
 }
 
 // failed reports whether the failure of the message itself left the client
@@ -234,27 +229,34 @@ func (s *Server) resolve(p *Plan) Event {
 }
 
 // beginError handles the failure of the BEGIN that went ahead. Nothing of the
-// client's has run: it was sent behind it without a Sync, so the server skips
-// it.
+// client's has run: its first request was sent behind it without a Sync, so the
+// server skips it, and nothing else was sent.
 func (s *Server) beginError(p *Plan) (show bool, ev Event) {
-	s.beginFailed = true
-	s.beginDone()
+	s.begun, s.beginFailed = false, true
 	q := s.fifo.rest()
+	simple := false // the request is a Query or FunctionCall, which brings no Sync
 	for i := range q {
-		if q[i].inj == injBegin && q[i].old != nil && s.client != nil {
+		if q[i].inj == injNone {
+			simple = q[i].kind == kQuery || q[i].kind == kFunction
+			break
+		}
+		if q[i].old != nil && s.client != nil {
 			s.client.begin, q[i].old = q[i].old, nil // for AND CHAIN
 		}
 	}
-	owed := s.skipToSync()
-	switch {
-	case owed == 0:
-		return true, None // the client's own Sync is there or will come
-	case owed > 1 || !s.skip:
-		return true, Broken // several requests hung on it; each would need an answer of its own
+	s.skipToSync()
+	if simple {
+		s.inject(p, wire.AppendEmpty(nil, wire.MsgSync))
+		s.skip = false
+		s.push(entry{kind: kSync, inj: injSync})
 	}
-	// A simple Query was skipped: it brings no Sync of its own.
-	s.inject(p, wire.AppendEmpty(nil, wire.MsgSync))
-	s.skip = false
-	s.push(entry{kind: kSync, inj: injSync})
-	return true, None
+	if c := s.client; c != nil {
+		// What is pipelined behind must not meet this server: nothing is read
+		// until the end of the request is answered, or its Sync is still to come.
+		if waited := c.awaitBegin; s.skip && waited {
+			ev = Settled
+		}
+		c.awaitBegin = !s.skip
+	}
+	return true, ev
 }

@@ -15,6 +15,8 @@ type Statement struct {
 	flags sqltext.Flags
 	refs  int32
 	owned bool // in the table
+	// alias is the name that a client gave it last: the next will call it the same.
+	alias string
 	// proven is where a server has accepted the text: a Parse of it needs none.
 	proven []proof
 }
@@ -158,9 +160,20 @@ func (n *names) lookup(name []byte) (*Statement, string) {
 	return nil, ""
 }
 
-// put defines name, which must not be defined, and returns the name as a string
-// that may be kept.
+// aliasOf returns the name as a string that may be kept, shared between clients
+// that use the same.
+func (st *Statement) aliasOf(name []byte) string {
+	if st.alias != string(name) {
+		st.alias = string(name)
+	}
+	return st.alias
+}
+
+// put defines name, which must not be defined.
 func (n *names) put(name string, st *Statement) {
+	if len(n.list) == cap(n.list) { // grow by a quarter: most clients stay as they are
+		n.list = append(make([]named, 0, 1+len(n.list)+len(n.list)/4), n.list...)
+	}
 	n.list = append(n.list, named{name, st})
 	switch {
 	case n.index != nil:

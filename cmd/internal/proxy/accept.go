@@ -234,6 +234,7 @@ func (px *Proxy) cancelRequest(conn net.Conn, r *wire.CancelRequest) {
 	defer t.Stop()
 	select {
 	case <-done:
+	case <-px.ended:
 	case <-t.C:
 	}
 	_ = conn.Close() // a cancel request has no answer

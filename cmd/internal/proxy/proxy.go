@@ -27,6 +27,7 @@ type Proxy struct {
 	sessions  sessions
 	upstreams map[string]*upstream
 	drained   chan struct{}
+	ended     chan struct{} // closed when the loop has ended
 	draining  bool
 
 	logins  chan struct{} // places for connections that have not authenticated
@@ -47,7 +48,7 @@ type upstream struct {
 // New makes a proxy. It owns the listeners from here on.
 func New(o Options) (*Proxy, error) {
 	px := &Proxy{
-		o: o, upstreams: make(map[string]*upstream), drained: make(chan struct{}),
+		o: o, upstreams: make(map[string]*upstream), drained: make(chan struct{}), ended: make(chan struct{}),
 		logins: make(chan struct{}, o.MaxLogins), cpu: make(chan struct{}, loginWorkers()),
 	}
 	l, err := loop.New(loop.Options{Timer: px.fire, EndOfTurn: px.endOfTurn})
@@ -85,7 +86,10 @@ func (px *Proxy) Run(ctx context.Context) error {
 		px.work.Go(func() { px.accept(accepting, ln) })
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- px.loop.Run() }()
+	go func() {
+		defer close(px.ended)
+		failed <- px.loop.Run()
+	}()
 	select {
 	case err := <-failed:
 		stop()

@@ -146,6 +146,10 @@ func (co *Core) end(cl *Client, reason Reason, finish bool, now int64) {
 func (cl *Client) abandon(sv *Server, reason Reason, now int64) {
 	co := cl.core
 	sv.client = nil
+	if cl.cancel {
+		cl.cancel = false
+		sv.cancelled()
+	}
 	if cl.pending {
 		cl.pending = false
 		sv.done(now)

@@ -121,8 +121,13 @@ func (sv *Server) Data(b []byte, now int64) (used int) {
 		if cl.stops&stopFull != 0 && !cl.link.Full() {
 			cl.resume(stopFull)
 		}
-		if cl.cancel && sv.link.Cancellable() {
+		switch {
+		case !cl.cancel:
+		case sv.link.Cancellable():
 			sv.cancel(now)
+		case sv.link.Outstanding() == 0: // too late: what was meant is answered
+			cl.cancel = false
+			sv.cancelled()
 		}
 		if cl.stops&stopFault != 0 && (sv.link.Outstanding() == 0 || sv.link.CopyingIn()) {
 			co.fatal(cl, cl.link.Fault(), Protocol, now)
@@ -329,10 +334,13 @@ func (sv *Server) broken(why Reason, now int64) {
 	if cl == nil {
 		return
 	}
+	if why == ServerClosed {
+		why = ServerLost // the same, as the client sees it
+	}
 	if told {
-		co.end(cl, ServerLost, true, now)
+		co.end(cl, why, true, now)
 	} else {
-		co.fatal(cl, serverLost(sv.info), ServerLost, now)
+		co.fatal(cl, serverLost(sv.info), why, now)
 	}
 }
 

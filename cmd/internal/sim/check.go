@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/wiretest"
 )
@@ -48,6 +49,9 @@ func (w *world) check() error {
 func (c *client) check() error {
 	if !c.welcome {
 		return nil // refused at login
+	}
+	if c.reason == session.ServerDesync && !c.w.killing {
+		return fmt.Errorf("out of step with its server\nsent\n%s\ngot\n%s", wiretest.DumpFrontend(c.sent), wiretest.DumpBackend(c.got))
 	}
 	params := make(map[string]string)
 	for _, p := range c.params {
@@ -149,7 +153,7 @@ func (o *oracle) before(_ int, m wiretest.Message) *wire.Error {
 		return nil
 	}
 	e := wire.ErrorFields(msgs[0].Body)
-	if e.Severity == wire.SeverityError && strings.HasPrefix(e.Detail, "reason=") {
+	if e.Severity == wire.SeverityError && (strings.HasPrefix(e.Detail, "reason=") || e.Code == readOnly) {
 		o.refused = true
 		return e
 	}

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"bytes"
+
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
@@ -36,7 +38,7 @@ func (w *world) Dial(sv *session.Server) {
 		}
 		w.pid++
 		be := &backend{w: w, sv: sv, b: wiretest.NewBackend(wiretest.BackendOptions{
-			PID: w.pid, Outcomes: w.outcomes, Effects: w.effects, Busy: w.delay(w.o.Busy),
+			PID: w.pid, Outcomes: w.outcomes, Effects: w.effects, Busy: w.delay(w.o.Busy), Before: w.standby,
 		})}
 		be.conn = &conn{w: w, h: serverEvents{sv}, peer: be, window: 1 << 12}
 		sv.Tag = be
@@ -127,8 +129,22 @@ func (w *world) Cancel(sv *session.Server) {
 		be.b.Cancel()
 		be.run()
 		w.after(w.delay(200_000), func() {
-			w.core.CancelDone(w.now, sv, w.rnd.IntN(50) > 0)
+			ok := w.rnd.IntN(50) > 0
+			w.killing = w.killing || !ok
+			w.core.CancelDone(w.now, sv, ok)
 			w.afterHandler()
 		})
 	})
+}
+
+// readOnly is the code of what a standby says to BEGIN READ WRITE.
+const readOnly = "25006"
+
+// standby makes servers refuse to begin a transaction that would write, as hot
+// standbys do: the way in which a BEGIN can fail.
+func (w *world) standby(_ int, m wiretest.Message) *wire.Error {
+	if !w.o.Standby || m.Type != wire.MsgParse || !bytes.Contains(bytes.ToLower(m.Body), []byte("read write")) {
+		return nil
+	}
+	return &wire.Error{Severity: "ERROR", Code: readOnly, Message: "cannot set transaction read-write mode during recovery"}
 }

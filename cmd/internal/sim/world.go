@@ -30,6 +30,7 @@ type Options struct {
 	Cancel       bool
 	Memory       int // bytes for statements
 	TextLimit    int
+	Standby      bool // servers refuse BEGIN READ WRITE
 }
 
 // Result is what a run says of itself.
@@ -57,6 +58,7 @@ type world struct {
 	backends []*backend
 	opened   int // server sockets, from the start of the dial to the end of the process
 	pid      uint32
+	killing  bool // a cancel's fate was unknown, so a server was given up
 	fault    error
 	fireAt   int64
 }
@@ -89,6 +91,7 @@ func RandomOptions(rnd *rand.Rand) Options {
 	if rnd.IntN(3) == 0 {
 		o.Lifetime = 30_000_000
 	}
+	o.Standby = rnd.IntN(6) == 0
 	if rnd.IntN(8) == 0 {
 		o.TextLimit = 32
 	}
