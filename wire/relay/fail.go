@@ -7,8 +7,10 @@ import (
 // error handles ErrorResponse: whose it is decides what the server does next.
 func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 	if v, ok := wire.ErrorField(raw[wire.HeaderLen:], 'V'); s.fifo.empty() || ok && (v == "FATAL" || v == "PANIC") {
-		s.fatal = true // the server is about to close
-		return s.client != nil && s.touched, None
+		// The server is about to close. A client that it owes nothing does not
+		// need to know.
+		s.fatal = s.client != nil && s.touched && !(s.boundary() && s.tx == wire.Idle)
+		return s.fatal, None
 	}
 	e := s.fifo.first()
 	switch e.inj {

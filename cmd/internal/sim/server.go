@@ -87,6 +87,9 @@ func (be *backend) receive(b []byte) {
 	}
 	be.b.Feed(b)
 	be.run()
+	if be.w.o.Deaths > 0 && be.w.rnd.IntN(60) == 0 {
+		be.kill()
+	}
 }
 
 // ended implements peer.
