@@ -19,8 +19,11 @@ type sequence struct {
 
 	alone   bool   // it writes to tables: nothing may run beside it
 	servers int    // it needs so many servers, because clients hold them while others go on
+	below   int    // only where PostgreSQL is of a major version below this; 0: everywhere
 	differs string // why pgweir answers in another way; empty: it does not
 	want    []string
+	prefix  string // why pgweir may stop answering earlier; empty: it may not
+	bug     string // what pgweir is known to do wrong; empty: nothing
 }
 
 func (s *sequence) String() string { return fmt.Sprintf("%s:%d %s", s.file, s.line, s.name) }
@@ -33,6 +36,8 @@ const (
 	opSend              // send the bytes
 	opWait              // until everything is answered
 	opFlushed           // until everything is answered or CopyData is wanted
+	opAsleep            // until a backend sleeps
+	opByte              // until a request for encryption is answered
 	opHalf              // end the sending side and read on
 	opClose             // close without a word
 	opClosed            // until the server has closed
@@ -136,8 +141,14 @@ func (s *sequence) attribute(line string) error {
 		s.alone = true
 	case "servers":
 		s.servers, err = strconv.Atoi(rest)
+	case "below":
+		s.below, err = strconv.Atoi(rest)
 	case "differs:":
 		s.differs = rest
+	case "bug:":
+		s.bug = rest
+	case "prefix:":
+		s.prefix = rest
 	case "trap":
 		for f := range strings.FieldsSeq(rest) {
 			var n int

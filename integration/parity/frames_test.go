@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pgweir/pgweir/wire"
@@ -14,19 +15,24 @@ import (
 type frame struct {
 	line  string // all of it, in words
 	place string // where in PostgreSQL's source an error was raised: only PostgreSQL knows
+	login bool   // it stands before the first ReadyForQuery
 }
 
 // frames takes a stream of a server apart. Bytes that are no whole message make a frame
 // of their own.
 func frames(b []byte) []frame {
 	var list []frame
-	for len(b) > 0 && (b[0] == 'N' || b[0] == 'S') && loneByte(b) {
+	for len(b) > 0 && strings.IndexByte("NSG", b[0]) >= 0 && loneByte(b) {
 		list = append(list, frame{line: fmt.Sprintf("answer to a request for encryption: %c", b[0])})
 		b = b[1:]
 	}
 	msgs, rest := wiretest.Messages(b)
+	login := true
 	for _, m := range msgs {
-		list = append(list, oneFrame(m))
+		f := oneFrame(m)
+		f.login = login
+		list = append(list, f)
+		login = login && m.Type != wire.MsgReadyForQuery
 	}
 	if len(rest) > 0 {
 		list = append(list, frame{line: fmt.Sprintf("%d bytes of no message: %q", len(rest), short(rest))})
@@ -74,12 +80,38 @@ func errorFrame(m wiretest.Message) frame {
 		switch b[0] {
 		case 'F', 'L', 'R':
 			fmt.Fprintf(&place, " %c=%s", b[0], value)
+		case 'M':
+			fmt.Fprintf(&line, " M=%q", ownName(value))
 		default:
 			fmt.Fprintf(&line, " %c=%q", b[0], value)
 		}
 		b = []byte(rest)
 	}
 	return frame{line: line.String(), place: place.String()}
+}
+
+// ownName hides the number in a name that pgweir has given to a statement on a server.
+func ownName(text string) string {
+	before, after, ok := strings.Cut(text, `"pgweir_`)
+	if !ok {
+		return text
+	}
+	return before + `"pgweir_N` + strings.TrimLeft(after, "0123456789")
+}
+
+// withoutSigns drops what pgweir says to a client that has ended its sending side, to find
+// out whether somebody still listens: an application_name as it is already. It is the one
+// thing that may be said in addition anywhere.
+func withoutSigns(direct, through []frame) []frame {
+	var out []frame
+	for _, f := range through {
+		if strings.HasPrefix(f.line, `ParameterStatus "application_name`) &&
+			!slices.ContainsFunc(direct, func(d frame) bool { return !d.login && same(d, f) }) && !f.login {
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 func messageName(typ byte) string {
@@ -126,16 +158,27 @@ func difference(client string, direct, through []frame) []string {
 		case i < n && j < m && same(direct[i], through[j]):
 			i, j = i+1, j+1
 		case j == m || i < n && common[i+1][j] >= common[i][j+1]:
-			out = append(out, "- "+client+" "+direct[i].line+direct[i].place)
+			out = append(out, "- "+client+" "+direct[i].shown(through))
 			i++
 		default:
-			out = append(out, "+ "+client+" "+through[j].line+through[j].place)
+			out = append(out, "+ "+client+" "+through[j].shown(direct))
 			j++
 		}
 	}
 	return out
 }
 
+// shown is the frame as a difference shows it: with the place if that is the difference.
+func (f frame) shown(others []frame) string {
+	if slices.ContainsFunc(others, func(o frame) bool { return o.line == f.line && !same(f, o) && !same(o, f) }) {
+		return f.line + f.place
+	}
+	return f.line
+}
+
+// same compares two frames. PostgreSQL complains of a failed transaction in several places,
+// and where a statement has to be parsed again for its Bind it is the Parse that complains.
 func same(direct, through frame) bool {
-	return direct.line == through.line && (through.place == "" || direct.place == through.place)
+	return direct.line == through.line &&
+		(through.place == "" || direct.place == through.place || strings.Contains(through.line, `C="25P02"`))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -43,6 +44,7 @@ insert into acct select n, 100 from generate_series(1, 10) n`
 // lab is PostgreSQL with pgweir before it, twice: with one server and with three.
 type lab struct {
 	cluster *pgtest.Cluster
+	version int             // major version of PostgreSQL
 	one     pgtest.Endpoint // pgweir with one slot
 	three   pgtest.Endpoint
 
@@ -71,6 +73,13 @@ func newLab(t *testing.T) *lab {
 	}
 	t.Cleanup(func() { _ = l.control.Close(context.WithoutCancel(t.Context())) })
 	if err := l.exec(t.Context(), schema+reset); err != nil {
+		t.Fatal(err)
+	}
+	version, err := l.ask(t.Context(), "select current_setting('server_version_num')::int / 10000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.version, err = strconv.Atoi(version); err != nil {
 		t.Fatal(err)
 	}
 	l.one = l.pgweir(t, 1)

@@ -32,7 +32,13 @@ type player struct {
 }
 
 // transcript is what each client was told.
-type transcript map[string][]byte
+type transcript map[string]told
+
+// told is all that came from the server.
+type told struct {
+	bytes  []byte
+	halved bool // the client had ended its sending side
+}
 
 // play plays a sequence to its end and returns what was said, as far as it came.
 func (l *lab) play(ctx context.Context, s *sequence, to pgtest.Endpoint, rnd *rand.Rand) (transcript, error) {
@@ -44,7 +50,7 @@ func (l *lab) play(ctx context.Context, s *sequence, to pgtest.Endpoint, rnd *ra
 	for name, c := range p.clients {
 		_ = c.conn.Close()
 		<-c.ended
-		out[name] = c.got
+		out[name] = told{c.got, c.halved}
 	}
 	return out, err
 }
@@ -97,6 +103,10 @@ func (p *player) step(ctx context.Context, st step) error {
 		return c.settle(ctx)
 	case opFlushed:
 		return c.await(ctx, "answers", func() bool { return c.over || c.ready && c.tracker.Flushed() })
+	case opAsleep:
+		return p.lab.until(ctx, asleep)
+	case opByte:
+		return c.await(ctx, "a byte", func() bool { return c.over || c.seen > 0 })
 	case opHalf:
 		return c.half()
 	case opClose:
@@ -109,6 +119,9 @@ func (p *player) step(ctx context.Context, st step) error {
 	}
 	return errors.New("unknown step")
 }
+
+// asleep is a condition: one backend sleeps.
+const asleep = "count(*) = 1 from pg_stat_activity where usename = 'app' and wait_event = 'PgSleep'"
 
 // start connects a client and sends its first packet.
 func (p *player) start(packet []byte) (*client, error) {
@@ -124,7 +137,7 @@ func (p *player) start(packet []byte) (*client, error) {
 // cancel cancels the client's statement: it waits until a backend sleeps, and for the end
 // of the request's connection.
 func (p *player) cancel(ctx context.Context, c *client) error {
-	if err := p.lab.until(ctx, "count(*) = 1 from pg_stat_activity where usename = 'app' and wait_event = 'PgSleep'"); err != nil {
+	if err := p.lab.until(ctx, asleep); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -196,7 +209,7 @@ func (c *client) look(n int) {
 	}
 	for !c.ready {
 		rest := c.got[c.seen:]
-		if c.seen < 2 && len(rest) > 0 && (rest[0] == 'N' || rest[0] == 'S') && loneByte(rest) {
+		if c.seen < 2 && len(rest) > 0 && strings.IndexByte("NSG", rest[0]) >= 0 && loneByte(rest) {
 			c.seen++ // encryption was asked for
 			continue
 		}
@@ -312,11 +325,14 @@ func (c *client) finish(ctx context.Context) error {
 	return c.await(ctx, "the server closes", func() bool { return c.over })
 }
 
+// frames is what one client was told.
+func (t transcript) frames(name string) []frame { return frames(t[name].bytes) }
+
 // dump writes a transcript in words, for failures.
 func (t transcript) dump() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(t)) {
-		for _, f := range frames(t[name]) {
+		for _, f := range t.frames(name) {
 			fmt.Fprintf(&b, "%s %s%s\n", name, f.line, f.place)
 		}
 	}

@@ -31,6 +31,10 @@ func parseStep(line string) (step, error) {
 		s.op = opWait
 	case "flushed":
 		s.op = opFlushed
+	case "asleep":
+		s.op = opAsleep
+	case "byte":
+		s.op = opByte
 	case "half":
 		s.op = opHalf
 	case "close":
