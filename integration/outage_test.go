@@ -104,6 +104,44 @@ func TestVanishedClientsLeaveNothing(t *testing.T) {
 	f.await(t, "count(*) = 0 from pg_stat_activity where usename = 'app' and state <> 'idle'")
 }
 
+// The same while a statement runs that would have run on for long.
+func TestStatementsOfVanishedClientsAreCancelled(t *testing.T) {
+	f := startFront(t, plan{slots: 2})
+	if f.proc == nil {
+		t.Skip("PostgreSQL itself does not look while it works")
+	}
+	query := []byte("Q\x00\x00\x00\x19select pg_sleep(600)\x00")
+	for _, c := range []struct {
+		name  string
+		begin bool // in a transaction, on a server that is bound
+		wait  bool // until the statement runs
+	}{
+		{"running", false, true},
+		{"running in a transaction", true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			defer f.sql(t, "app", "select pg_terminate_backend(pid) from pg_stat_activity where query like '%pg_sleep(600)%' and usename = 'app' and state = 'active'")
+			for range 4 {
+				conn := f.connect(t)
+				if c.begin {
+					run(t, conn, "begin", "select 1")
+				}
+				socket := conn.PgConn().Conn()
+				if _, err := socket.Write(query); err != nil {
+					t.Fatal(err)
+				}
+				if c.wait {
+					f.await(t, running("pg_sleep", 1))
+				}
+				if err := socket.Close(); err != nil {
+					t.Fatal(err)
+				}
+				f.await(t, "count(*) = 0 from pg_stat_activity where usename = 'app' and state <> 'idle'")
+			}
+		})
+	}
+}
+
 // With every slot taken a statement is refused with 53300 when its wait is over; the
 // session is kept, and so is a transaction, as a failed one.
 func TestRefusalKeepsTheSession(t *testing.T) {
