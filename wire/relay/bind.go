@@ -132,6 +132,12 @@ func (c *Client) Gone(p *Plan) Event {
 		s.push(entry{kind: kCopyEnd})
 		s.batch = s.batch || extended
 	}
+	if s.batch && !s.skip {
+		// The client has not ended the batch, so nothing of it may be committed:
+		// it is made to fail before the Sync that ends it.
+		p.server(p.build(func(dst []byte) []byte { return wire.AppendDescribe(dst, 'S', poisonName) }))
+		s.push(entry{kind: kDescribeS, fate: swallow})
+	}
 	if s.batch || s.skip {
 		p.server(p.build(func(dst []byte) []byte { return wire.AppendEmpty(dst, wire.MsgSync) }))
 		s.push(entry{kind: kSync, fate: swallow})

@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"bytes"
+
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/sqltext"
 )
@@ -90,8 +92,12 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 		return 0, None
 	}
 	text := m.body()
-	if n := len(text); m.complete() && n > 0 && text[n-1] == 0 {
-		text = text[:n-1]
+	if m.complete() {
+		end := bytes.IndexByte(text, 0)
+		if end < 0 || end < len(text)-1 {
+			return c.acquire(m, Request{}, p) // malformed: the server says how
+		}
+		text = text[:end]
 	}
 	st := sqltext.Classify(text)
 	r := Request{st.Kind, st.Flags}
