@@ -178,6 +178,9 @@ func (s *Server) complete(e *entry, tag []byte) {
 		s.copyIn = false
 		s.dropCopySyncs()
 		e = s.fifo.first()
+		if e.kind == kExecute && !s.syncAhead() {
+			s.batch = true // the Syncs that were to end it went into the COPY
+		}
 	}
 	if tag[0] == 'D' && (tagIs(tag, "DEALLOCATE ALL") || tagIs(tag, "DISCARD ALL")) {
 		s.deallocated()
@@ -230,6 +233,16 @@ func (s *Server) deallocated() {
 			s.shared.Statements.release(st)
 		}
 	}
+}
+
+// syncAhead reports whether a Sync is in the queue behind its head.
+func (s *Server) syncAhead() bool {
+	for _, e := range s.fifo.rest()[1:] {
+		if e.kind == kSync {
+			return true
+		}
+	}
+	return false
 }
 
 // dropCopySyncs removes the Syncs that the server read, and by the protocol
