@@ -109,8 +109,8 @@ func settings(have, want *Params, accepted map[Param]struct{}) (sql string, safe
 	var b strings.Builder
 	safe = true
 	for _, p := range have.kv {
-		if _, ok := want.find(p.Name); ok {
-			continue
+		if v, ok := want.Get(p.Name); ok && (v == p.Value || p.Name != "datestyle") {
+			continue // a DateStyle may name a part only: the rest must not be an earlier client's
 		}
 		if slices.Contains(mustWait[:], p.Name) {
 			safe = false
