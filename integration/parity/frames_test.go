@@ -137,7 +137,16 @@ func messageName(typ byte) string {
 // ("+ ..."), in order; it is empty if both said the same. An error that pgweir passes on
 // must name the place in the source that PostgreSQL named.
 func difference(client string, direct, through []frame) []string {
-	// The longest common subsequence; streams are short.
+	for len(direct) > 0 && len(through) > 0 && same(direct[0], through[0]) {
+		direct, through = direct[1:], through[1:]
+	}
+	if len(direct)*len(through) > 1<<22 {
+		return []string{
+			fmt.Sprintf("- %s %d frames from %s on", client, len(direct), direct[0].line),
+			fmt.Sprintf("+ %s %d frames from %s on", client, len(through), through[0].line),
+		}
+	}
+	// The longest common subsequence.
 	n, m := len(direct), len(through)
 	common := make([][]int, n+1)
 	for i := range common {
