@@ -62,6 +62,8 @@ type Conn struct {
 	fd       int32 // -1 once closed
 	turn     uint32
 	flags    uint32
+	streak   int32  // bytes read in a row; in bulk mode see expect
+	readAt   uint32 // when, outside bulk mode, in units of 2^readAtShift ns
 }
 
 const (
@@ -80,6 +82,9 @@ const (
 	fQuietOut // registered without output
 	fShut     // ShutdownWrite was called
 	fShutDone // and took effect
+	fBulk     // bulk mode: the mark is up
+	fPolled   // in it, the clock asked for the next read
+	fNoBulk   // never: the loop or the kernel does not do it
 	fFinish   // Finish was called: no more callbacks
 	fClosed   // to be closed at the end of the turn, or closed
 )
@@ -103,6 +108,9 @@ func (c *Conn) Loop() *Loop { return c.loop }
 // Pause stops reading: Data is not called until Resume. Hangup still is.
 func (c *Conn) Pause() {
 	c.flags = c.flags&^fResumed | fPaused
+	if c.flags&fBulk != 0 {
+		c.loop.unexpect(c) // a slow reader on the other side must not cost wake-ups
+	}
 	if c.flags&fGone != 0 {
 		c.loop.enqueue(c) // nothing else would tell of its end
 	}
@@ -112,6 +120,9 @@ func (c *Conn) Pause() {
 // are given to it again even if no new ones have come, and reading goes on.
 func (c *Conn) Resume() {
 	c.flags = c.flags&^fPaused | fResumed
+	if c.flags&fBulk != 0 {
+		c.flags |= fReadable // there may be bytes below the mark
+	}
 	c.loop.enqueue(c)
 }
 
@@ -146,6 +157,9 @@ func (c *Conn) Finish() {
 	}
 	c.shutTLS()
 	l := c.loop
+	if c.flags&fBulk != 0 {
+		l.leaveBulk(c)
+	}
 	c.flags |= fFinish
 	l.due.set(c, l.now+int64(l.opt.LingerTime))
 	l.enqueue(c)

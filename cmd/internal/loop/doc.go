@@ -19,7 +19,9 @@
 // next turn, behind those that have only just become ready, so that a bulk
 // transfer does not hold up its neighbours. The loop waits only when there is
 // nothing left to do, and then until the time that the timer named: with
-// nothing to do and nothing named it is not woken at all.
+// nothing to do and nothing named it is not woken at all. At most every 5 ms a
+// turn ends with a pass through Go's scheduler, so that the runtime's monitor
+// does not take the loop for stuck.
 //
 // # Promises to a handler
 //
@@ -35,6 +37,18 @@
 // or the adoption sets it; only EAGAIN or a short read clears it, and a short
 // read only as long as the peer has not hung up: the end of a stream may arrive
 // together with its last bytes, and no second edge would announce it.
+//
+// # Bulk mode
+//
+// A TCP peer that streams in pieces smaller than the buffer, 256 KiB in a row
+// without a pause of about a millisecond and with nothing sent to it meanwhile,
+// is read in large pieces: SO_RCVLOWAT has the kernel keep quiet below 128 KiB,
+// and the loop itself looks every 0.3 ms, so that the tail of the stream is late
+// by no more. The mode ends when such a look finds less than 16 KiB, and when
+// something is sent to the peer: an answer to come may be small. Exchanges of
+// small messages never enter it, nor do Unix sockets and TLS connections; a
+// paused connection and one outside the mode cause no looks. With smaller
+// buffers the thresholds are smaller. It needs epoll_pwait2.
 //
 // # Memory
 //

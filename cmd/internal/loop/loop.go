@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,13 @@ const (
 // minBufferSize is large enough for a TLS record's header and small enough for
 // tests that want many short reads.
 const minBufferSize = 512
+
+// yieldEvery is how often, in nanoseconds, the loop goroutine passes through Go's
+// scheduler. To the runtime's monitor a goroutine that never does so looks
+// stuck after 10 ms: it sends signals and takes the processor away from every
+// wait, and each time goes on looking every 20 us for a while. On a busy loop
+// that was a tenth of all CPU; this is a few microseconds.
+const yieldEvery = 5_000_000
 
 // waitEvents is the most events that one wait returns.
 const waitEvents = 256
@@ -90,6 +98,7 @@ type Loop struct {
 	now         int64 // time of this turn
 	turn        uint32
 	unpublished int   // turns since publish
+	yielded     int64 // time of the turn that yielded last
 	timerAt     int64 // when Timer is due
 	count       Stats
 	run         runList // to be stepped in this turn
@@ -97,6 +106,8 @@ type Loop struct {
 	inbox       *Task   // taken from posted, oldest first
 	closing     []*Conn // closed at the end of the turn
 	due         dueHeap
+	bulk        bulkSizes
+	bulks       []bulkEntry // in no order
 	slots       slots
 	bufs        buffers
 	buf         []byte // what is read goes here first
@@ -111,7 +122,7 @@ func New(o Options) (*Loop, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	l := &Loop{opt: o, buf: make([]byte, o.BufferSize), timerAt: Never}
+	l := &Loop{opt: o, buf: make([]byte, o.BufferSize), bulk: bulkSizesFor(o.BufferSize), timerAt: Never}
 	if o.Timer != nil {
 		l.timerAt = math.MinInt64
 	}
@@ -212,6 +223,7 @@ func (l *Loop) oneTurn(n int) {
 		}
 	}
 	l.runMail()
+	l.pollBulks()
 	// Those that have had a step come after those that have just become ready.
 	l.run.splice(&l.later)
 	for c := l.run.pop(); c != nil; c = l.run.pop() {
@@ -226,6 +238,11 @@ func (l *Loop) oneTurn(n int) {
 		l.opt.EndOfTurn(l.now)
 	}
 	l.reap()
+	if l.now-l.yielded >= yieldEvery {
+		l.yielded = l.now
+		l.count.Yields++
+		runtime.Gosched()
+	}
 	if l.unpublished++; l.unpublished == publishEvery {
 		l.publish()
 	}
@@ -278,10 +295,11 @@ func (l *Loop) poll() (int, error) {
 
 // nextDue returns when the loop must wake by itself.
 func (l *Loop) nextDue() int64 {
+	at := min(l.timerAt, l.nextBulk())
 	if len(l.due) > 0 {
-		return min(l.timerAt, l.due[0].due)
+		at = min(at, l.due[0].due)
 	}
-	return l.timerAt
+	return at
 }
 
 // register enters an adopted connection.
@@ -343,6 +361,9 @@ func (l *Loop) reap() {
 func (l *Loop) release(c *Conn) {
 	l.count.Closed++
 	l.due.remove(c)
+	if c.flags&fBulk != 0 {
+		l.forgetBulk(c)
+	}
 	l.dropKept(c)
 	l.dropUnsent(c)
 	if c.br != nil {

@@ -84,6 +84,9 @@ func (l *Loop) input(c *Conn) {
 func (l *Loop) readPlain(c *Conn) {
 	b, k := l.room(c, l.buf)
 	n, ok := l.recv(c, b[k:])
+	if n > 0 || c.flags&(fBulk|fBroken) == fBulk && !ok {
+		l.wasRead(c, n, len(b)-k)
+	}
 	switch {
 	case n > 0:
 		l.deliver(c, b[:k+n], k)
@@ -175,6 +178,9 @@ func (l *Loop) dropKept(c *Conn) {
 // stream is the end of the connection.
 func (l *Loop) eof(c *Conn) {
 	c.flags = c.flags&^(fReadable|fMore) | fEOF
+	if c.flags&fBulk != 0 {
+		l.forgetBulk(c)
+	}
 	l.dropKept(c)
 	if c.flags&fGone != 0 {
 		l.end(c, Reset)

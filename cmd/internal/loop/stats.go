@@ -4,6 +4,7 @@ package loop
 // calls, also those that found nothing or no room.
 type Stats struct {
 	Turns       uint64 // turns of the loop
+	Yields      uint64 // turns that ended with a pass through Go's scheduler
 	Waits       uint64 // calls of epoll_wait
 	Sleeps      uint64 // waits that were allowed to block
 	Events      uint64 // events returned, also stale ones
@@ -12,6 +13,9 @@ type Stats struct {
 	Writes      uint64 // sendto and sendmsg
 	WriteEAGAIN uint64 // of these, found no room at all
 	EpollCtl    uint64 // epoll_ctl: one per adopted connection, see the note on Unix sockets at Adopt
+	SockOpts    uint64 // setsockopt: two per time in bulk mode
+	Bulks       uint64 // times that a connection entered bulk mode
+	BulkPolls   uint64 // reads that the clock asked for in it
 	Adopted     uint64 // connections registered
 	Closed      uint64 // connections closed
 	BytesIn     uint64 // read from descriptors, with TLS the ciphertext

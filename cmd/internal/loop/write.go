@@ -9,6 +9,10 @@ import "golang.org/x/sys/unix"
 // kernel takes everything nothing is copied and nothing allocated. What is sent
 // on a connection that is broken, shut or closing is dropped.
 func (c *Conn) Send(spans [][]byte) (unsent int) {
+	if c.flags&fBulk != 0 {
+		c.loop.leaveBulk(c) // a request: its answer may be small
+	}
+	c.streak = 0
 	switch {
 	case c.flags&fNoSend != 0:
 	case c.br != nil:
