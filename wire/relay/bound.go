@@ -47,10 +47,19 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 	case wire.MsgClose:
 		return c.close(m, p)
 	case wire.MsgExecute:
+		if !m.complete() {
+			return 0, None
+		}
 		if c.ending != "" {
 			c.ended()
 		}
-		s.push(entry{kind: kExecute})
+		s.push(entry{kind: kExecute, clears: c.clearing})
+		if c.clearing { // its answer is waited for, so it must come
+			c.clearing = false
+			n := c.take(m, p, false)
+			p.server(p.build(func(dst []byte) []byte { return wire.AppendEmpty(dst, wire.MsgFlush) }))
+			return n, None
+		}
 	case wire.MsgFunctionCall:
 		s.writes = true
 		s.push(entry{kind: kFunction})
@@ -63,7 +72,7 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 // batch of the pipeline, not answered yet, fails: it closed or defined names
 // that a failure would bring back or take away.
 func (s *Server) guessing(m message) bool {
-	if s.fifo.guesses == 0 || s.copyIn {
+	if s.fifo.guesses == 0 && s.fifo.clears == 0 || s.copyIn {
 		return false
 	}
 	body := m.body()
@@ -145,17 +154,15 @@ func (c *Client) query(m message, p *Plan) int {
 	if !m.complete() {
 		s.dirt |= dirtSettings | dirtSession // its end cannot be looked at
 	}
-	switch st.Kind {
-	case sqltext.Deallocate:
+	e := entry{kind: kQuery}
+	switch {
+	case st.Kind == sqltext.Deallocate:
 		if n, done := c.deallocate(st.Name(text), m, p); done {
 			return n
 		}
-	case sqltext.DeallocateAll, sqltext.Discard:
+	case st.Kind == sqltext.DeallocateAll || st.Kind == sqltext.Discard || st.Flags&sqltext.Dealloc != 0:
 		s.forgetPrepared()
-	default:
-		if st.Flags&sqltext.Dealloc != 0 {
-			s.forgetPrepared()
-		}
+		e.clears = true
 	}
 	if st.Kind != sqltext.Read && st.Kind != sqltext.Probe && st.Kind != sqltext.Show {
 		s.writes = true
@@ -163,7 +170,7 @@ func (c *Client) query(m message, p *Plan) int {
 	if st.Flags != 0 {
 		s.dirt |= dirtOf(st.Kind, nameOf(st, text), st.Flags)
 	}
-	s.push(c.dropUnnamed(entry{kind: kQuery}))
+	s.push(c.dropUnnamed(e))
 	return c.take(m, p, false)
 }
 
@@ -175,28 +182,29 @@ func nameOf(st sqltext.Statement, text []byte) string {
 	return ""
 }
 
-// deallocate rewrites a DEALLOCATE of a name that the client gave in a Parse:
-// the server knows the statement under another name.
+// deallocate answers a DEALLOCATE of a name that the client gave in a Parse: the
+// server knows the statement under another name and keeps it for others. Its
+// turn comes when everything before it is answered.
 func (c *Client) deallocate(name string, m message, p *Plan) (int, bool) {
 	s := c.server
 	i := c.names.find([]byte(name))
 	if i < 0 || !m.complete() {
 		return 0, false
 	}
-	if s.tx == wire.InFailed {
-		// Whether it still is when this is read is known when the rest of the
-		// pipeline is answered.
-		c.stalled = s.fifo.total > 0
-		return 0, c.stalled
+	if s.fifo.total > 0 {
+		c.stalled = true
+		return 0, true
 	}
-	prep := c.ensure(c.names.list[i].st, p)
-	p.server(p.build(func(dst []byte) []byte {
-		return wire.AppendQuery(dst, "DEALLOCATE "+string(prep.name(nil)))
-	}))
-	s.forget(prep)
+	if s.tx != wire.InTransaction {
+		return 0, false // as it stands: a failed transaction does not read it
+	}
 	_, st := c.names.take(i)
 	c.shared.Statements.release(st)
-	s.push(c.dropUnnamed(entry{kind: kQuery}))
+	c.setUnnamed(nil)
+	s.foreign = true // the server's unnamed statement is no longer the client's
+	p.client(p.build(func(dst []byte) []byte {
+		return wire.AppendReadyForQuery(wire.AppendCommandComplete(dst, "DEALLOCATE"), s.tx)
+	}))
 	return m.size, true
 }
 

@@ -39,6 +39,7 @@ type Client struct {
 	awaitBegin  bool        // the first request after a BEGIN was sent: the rest waits until it is known to have begun
 	stalled     bool        // bytes were left unread until the server's doubt is resolved
 	starting    bool        // a login: bound only to settle its parameters
+	clearing    bool        // the portal that was bound last drops all names
 	ending      string      // the name that the unnamed statement deallocates
 	request     Request
 	portal      *Statement // bound in a failed transaction without a server

@@ -23,8 +23,13 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 		return 0, Violation
 	}
 	s := c.server
+	c.clearing = false
 	if len(name) == 0 {
 		c.ensureUnnamed(p)
+		if c.unnamed != nil && clearsNames(c.unnamed) {
+			s.forgetPrepared()
+			c.clearing = true
+		}
 		s.push(entry{kind: kBind})
 		return c.take(m, p, false), None
 	}
@@ -71,10 +76,16 @@ func (c *Client) use(st *Statement, p *Plan) *prepared {
 	s := c.server
 	s.mark(st)
 	prep := c.ensure(st, p)
-	if st.kind == sqltext.DeallocateAll || st.kind == sqltext.Discard {
+	if clearsNames(st) {
 		s.forgetPrepared()
+		c.clearing = true
 	}
 	return prep
+}
+
+// clearsNames tells the statements that drop all of a session's names.
+func clearsNames(st *Statement) bool {
+	return st.kind == sqltext.DeallocateAll || st.kind == sqltext.Discard
 }
 
 // ensureUnnamed makes the server's unnamed statement the client's.

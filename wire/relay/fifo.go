@@ -41,10 +41,12 @@ type entry struct {
 	// changed: the message replaced or dropped the client's unnamed statement,
 	// which was old.
 	changed bool
-	prep    *prepared   // Parse, Close: the statement on the server
-	old     *Statement  // what the client's name, or no name, stood for before
-	name    string      // the client's name that this message defined or closed
-	err     *wire.Error // fate replace
+	// clears: the message drops all of the client's names.
+	clears bool
+	prep   *prepared   // Parse, Close: the statement on the server
+	old    *Statement  // what the client's name, or no name, stood for before
+	name   string      // the client's name that this message defined or closed
+	err    *wire.Error // fate replace
 }
 
 // inject says which of our own messages an entry belongs to.
@@ -85,13 +87,16 @@ type fifo struct {
 	// that stand before the last ReadyForQuery in the queue: whether a later
 	// batch meets what they define is not known yet.
 	defs, guesses int
+	// clears counts the entries that drop all names: what a name means behind
+	// them is known when they are answered.
+	clears int
 }
 
 func (f *fifo) empty() bool { return f.total == 0 }
 
 // plain reports whether equal entries may share one element.
 func (e *entry) plain() bool {
-	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && !e.changed && e.inj == injNone
+	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && !e.changed && !e.clears && e.inj == injNone
 }
 
 func (f *fifo) push(e entry) {
@@ -99,6 +104,9 @@ func (f *fifo) push(e entry) {
 	f.total++
 	if e.defines() {
 		f.defs++
+	}
+	if e.clears {
+		f.clears++
 	}
 	if e.kind.ready() {
 		f.guesses = f.defs
@@ -127,6 +135,9 @@ func (f *fifo) pop() {
 	if e.defines() {
 		f.defs--
 		f.guesses = max(f.guesses-1, 0)
+	}
+	if e.clears {
+		f.clears--
 	}
 	if e.n--; e.n > 0 {
 		return
