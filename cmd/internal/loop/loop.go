@@ -74,7 +74,9 @@ type Loop struct {
 	opt  Options
 	epfd int
 	evfd int
-	fine bool // the kernel waits in nanoseconds
+	// alarm wakes the loop for what is due later than nearby.
+	alarm alarm
+	fine  bool // the kernel waits in nanoseconds
 
 	// Any goroutine.
 	started  atomic.Bool
@@ -116,7 +118,7 @@ type Loop struct {
 	events      [waitEvents]unix.EpollEvent
 }
 
-// New makes a loop. It holds two descriptors until Run returns, so Run must be
+// New makes a loop. It holds three descriptors until Run returns, so Run must be
 // called, if only to return at once after Stop.
 func New(o Options) (*Loop, error) {
 	if err := o.complete(); err != nil {
@@ -140,6 +142,11 @@ func New(o Options) (*Loop, error) {
 		_ = unix.Close(l.evfd)
 		_ = unix.Close(l.epfd)
 		return nil, fmt.Errorf("loop: %w", os.NewSyscallError("epoll_ctl", err))
+	}
+	if l.alarm.fd, err = newAlarm(l.epfd); err != nil {
+		_ = unix.Close(l.evfd)
+		_ = unix.Close(l.epfd)
+		return nil, fmt.Errorf("loop: %w", err)
 	}
 	l.fine = hasFineWait(l.epfd)
 	return l, nil
@@ -261,7 +268,10 @@ func (l *Loop) wait() (int, error) {
 		if at <= now {
 			return l.poll()
 		}
-		d = at - now
+		if d = at - now; d > nearby {
+			l.alarm.set(now, at)
+			d = Never
+		}
 	}
 	// Whoever posts after this store writes to the event descriptor; whoever
 	// posted before it is seen by the loads that follow.
@@ -387,6 +397,7 @@ func (l *Loop) shutdown() {
 	l.closing, l.run, l.later = nil, runList{}, runList{}
 	l.wakeMu.Lock()
 	l.wakeClosed = true
+	_ = unix.Close(l.alarm.fd)
 	_ = unix.Close(l.evfd)
 	l.wakeMu.Unlock()
 	_ = unix.Close(l.epfd)
