@@ -151,7 +151,6 @@ func (o *owner) act(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		cancelRequests(config)
 		if o.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
 			return err
 		}
@@ -228,19 +227,24 @@ func (o *owner) transact(ctx context.Context) error {
 	return tx.Commit(ctx)
 }
 
-// cancel cancels a statement of its own after a moment, which may come before, while or
-// after it runs. Whoever feels a cancel that he did not send fails in ask or transact.
+// cancel cancels a statement of its own, before, while or after it runs, and waits for the
+// end of the request, so that nothing of it can meet a later statement. (A context that ends
+// will not do: pgx then drops a request that is still under way.) Whoever feels a cancel
+// that he did not send fails in ask or transact.
 func (o *owner) cancel(ctx context.Context) error {
 	o.tally.cancels.Add(1)
-	short, cancel := context.WithTimeout(ctx, time.Duration(o.r.IntN(10000))*time.Microsecond)
-	defer cancel()
-	_, err := o.conn.Exec(short, "select pg_sleep(0.005)", pgx.QueryExecModeExec)
-	if sqlstate(err) == "57014" || errors.Is(err, context.DeadlineExceeded) && !o.conn.IsClosed() {
-		return nil
-	}
-	if err != nil && o.conn.IsClosed() && ctx.Err() == nil && sqlstate(err) == "" {
-		o.conn = nil
-		return nil
+	done := make(chan error, 1)
+	go func() {
+		_, err := o.conn.Exec(ctx, "select pg_sleep(0.005)", pgx.QueryExecModeExec)
+		done <- err
+	}()
+	moment := time.NewTimer(time.Duration(o.r.IntN(10000)) * time.Microsecond)
+	defer moment.Stop()
+	<-moment.C
+	cancelErr := o.conn.PgConn().CancelRequest(ctx)
+	err := <-done
+	if err == nil || sqlstate(err) == "57014" {
+		err = cancelErr
 	}
 	return err
 }
