@@ -30,7 +30,7 @@ type Plan struct {
 	NoServerWait int64
 	// MaxWaiting bounds the queue, probes not counted. 0 or less = automatic:
 	// as many as drain within MaxWait but at most 1,000, and at least 4 x Slots;
-	// 4 x Slots as long as the drain rate is not known.
+	// 1,000 as long as the drain rate is not known.
 	MaxWaiting int
 	// ProbeWaiting bounds the waiting probes; 0 or less = 100.
 	ProbeWaiting int
@@ -234,6 +234,11 @@ func (g *Gate) maxWaiting() int {
 		return g.plan.MaxWaiting
 	}
 	floor := slotsAuto * max(g.plan.Slots, 1)
+	if !g.drain.known() {
+		// After a start everybody comes at once; to refuse them on a guess would
+		// break a good day, and max_wait bounds them all the same.
+		return max(floor, maxAuto)
+	}
 	n := g.drain.within(g.plan.MaxWait, g.plan.Slots)
 	return max(floor, int(min(n, maxAuto)))
 }

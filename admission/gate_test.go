@@ -287,12 +287,12 @@ func TestAutomaticBound(t *testing.T) {
 		held, wait      int64
 		explicit, bound int
 	}{
-		{"unknown", 10, enough - 1, ms, 2000 * ms, 0, 40},
+		{"unknown", 10, enough - 1, ms, 2000 * ms, 0, 1000},
 		{"fast", 10, enough, ms, 2000 * ms, 0, 1000},
 		{"middling", 10, 1000, 100 * ms, 2000 * ms, 0, 200},
 		{"slow", 10, 1000, 5000 * ms, 2000 * ms, 0, 40},
 		{"many slots", 500, 1000, ms, 2000 * ms, 0, 2000},
-		{"none", 0, 0, 0, 2000 * ms, 0, 4},
+		{"none", 0, 0, 0, 2000 * ms, 0, 1000},
 		{"explicit", 10, 1000, ms, 2000 * ms, 7, 7},
 	} {
 		s := newShelf()

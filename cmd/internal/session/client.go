@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/wire"
@@ -33,13 +34,14 @@ type Client struct {
 	pending bool    // the server was granted and is not bound yet
 	login   bool    // the welcome has not been sent
 
-	stops  stop
-	bye    bool // Terminate was read
-	eof    bool // nothing more will come
-	hungUp bool // the peer has ended its writing side
-	cancel bool // a cancel waits until it can only meet the client's own work
-	ended  bool
-	key    wire.CancelKey
+	stops   stop
+	bye     bool // Terminate was read
+	eof     bool // nothing more will come
+	knocked bool // it was told something to see whether it is there
+	hungUp  bool // the peer has ended its writing side
+	cancel  bool // a cancel waits until it can only meet the client's own work
+	ended   bool
+	key     wire.CancelKey
 	// Tag is whatever the Env attaches.
 	Tag any
 }
@@ -72,8 +74,39 @@ func (cl *Client) Start(now int64) {
 		return
 	}
 	cl.pause(stopWaiting)
+	if cl.plainName() {
+		meaning := cl.link.Params().Meaning()
+		others, under := cl.info.joining[meaning]
+		cl.info.joining[meaning] = append(others, cl)
+		if under {
+			return // what the first one learns is good for all
+		}
+	}
 	cl.admit(now)
 	co.act(now)
+}
+
+// joined ends the wait of logins with settings of the same meaning as cl's: they
+// are welcome if cl was, else the next of them tries.
+func (cl *Client) joined(status []relay.Param, now int64) {
+	meaning := cl.link.Params().Meaning()
+	others := cl.info.joining[meaning]
+	i := slices.Index(others, cl)
+	if i < 0 {
+		return
+	}
+	others = slices.Delete(others, i, i+1)
+	if status == nil && len(others) > 0 {
+		cl.info.joining[meaning] = others
+		if i == 0 {
+			others[0].admit(now)
+		}
+		return
+	}
+	delete(cl.info.joining, meaning)
+	for _, o := range others {
+		o.welcomeLater(status, now)
+	}
 }
 
 // plainName reports whether application_name is one that Postgres reports as it
@@ -162,6 +195,9 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 		}
 	}
 	cl.flush()
+	if cl.hungUp && !cl.ended {
+		cl.knock()
+	}
 	co.act(now)
 	return used
 }
@@ -240,6 +276,7 @@ func (cl *Client) begun(now int64) {
 		cl.info.welcomes[cl.link.Params().Meaning()] = status
 	}
 	cl.welcomeLater(status, now)
+	cl.joined(status, now)
 }
 
 // welcomeLater is welcome with a plan of its own.

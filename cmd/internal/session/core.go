@@ -23,6 +23,7 @@ type Core struct {
 	clients  int
 	draining bool
 	counts   Counts
+	unwanted []*Server // run statements whose clients have left, to be cancelled again
 
 	plan       relay.Plan
 	verdicts   []admission.Verdict
@@ -50,6 +51,7 @@ type KeyInfo struct {
 	Target any
 
 	group    uint32                   // unique among all keys of the process
+	joining  map[uint64][]*Client     // logins that wait for another one with settings of the same meaning
 	welcomes map[uint64][]relay.Param // ParameterStatus by the meaning of the settings
 	status   []relay.Param            // what the last login was told
 	failure  *wire.Error              // why the last login failed; nil after one that did not
@@ -81,7 +83,7 @@ func (co *Core) Key(database, role string) *KeyInfo {
 	if k == nil {
 		k = &KeyInfo{
 			Key: admission.Key(len(co.keys)), Database: database, Role: role,
-			group: co.shared.NewGroup(), welcomes: make(map[uint64][]relay.Param),
+			group: co.shared.NewGroup(), welcomes: make(map[uint64][]relay.Param), joining: make(map[uint64][]*Client),
 		}
 		co.keys = append(co.keys, k)
 		co.byKey[n] = k
@@ -120,9 +122,10 @@ func (co *Core) Fire(now int64) (next int64) {
 	next = co.set.Fire(now)
 	n, out := co.gate.Fire(now, co.verdicts)
 	co.deliver(now, out)
+	u := co.fireUnwanted(now)
 	co.act(now)
 	co.timer = false
-	return min(next, n)
+	return min(next, n, u)
 }
 
 // Drain lets nothing new in and ends idle sessions; those in a transaction end

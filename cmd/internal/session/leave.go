@@ -1,6 +1,8 @@
 package session
 
 import (
+	"math"
+
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
 )
@@ -19,6 +21,15 @@ func (cl *Client) Hangup(now int64) {
 		return
 	}
 	cl.hungUp = true
+	cl.knock()
+}
+
+// knock says something harmless, once, to a client that has ended its writing
+// side while it waits for an answer.
+func (cl *Client) knock() {
+	if cl.knocked {
+		return
+	}
 	busy := cl.wait.Waiting()
 	if sv := cl.server; sv != nil && !cl.pending {
 		busy = sv.link.Outstanding() > 0 && !sv.link.MidMessage()
@@ -26,6 +37,7 @@ func (cl *Client) Hangup(now int64) {
 	if !busy || cl.login || cl.conn.Unsent() > 0 {
 		return
 	}
+	cl.knocked = true
 	name, _ := cl.link.Params().Get("application_name")
 	cl.conn.Send([][]byte{wire.AppendParameterStatus(nil, "application_name", name)})
 }
@@ -37,6 +49,7 @@ func (cl *Client) EOF(now int64) {
 	}
 	cl.eof = true
 	if cl.server != nil && !cl.pending && !cl.server.link.WaitsForClient() && !cl.link.MidMessage() {
+		cl.knock()
 		return // it may still wait for the answer
 	}
 	cl.leave(ClientEOF, now)
@@ -113,7 +126,22 @@ func (co *Core) fatal(cl *Client, e *wire.Error, reason Reason, now int64) {
 	if cl.server == nil || cl.pending || !cl.server.link.MidMessage() {
 		cl.conn.Send([][]byte{wire.AppendError(nil, e)})
 	}
+	var others []*Client // logins that hoped for this one
+	if cl.login && (reason == LoginRefused || reason == LoginFailed) && cl.leads() {
+		meaning := cl.link.Params().Meaning()
+		others = cl.info.joining[meaning][1:]
+		delete(cl.info.joining, meaning)
+	}
 	co.end(cl, reason, true, now)
+	for _, o := range others {
+		co.fatal(o, e, reason, now)
+	}
+}
+
+// leads reports whether other logins wait for this one, or may.
+func (cl *Client) leads() bool {
+	list := cl.info.joining[cl.link.Params().Meaning()]
+	return len(list) > 0 && list[0] == cl
 }
 
 // end ends the session. With finish, what it is owed is still written.
@@ -123,6 +151,9 @@ func (co *Core) end(cl *Client, reason Reason, finish bool, now int64) {
 	}
 	cl.ended = true
 	co.clients--
+	if cl.login {
+		defer cl.joined(nil, now)
+	}
 	if cl.wait.Waiting() {
 		co.gate.Withdraw(now, &cl.wait)
 		co.timer = true
@@ -139,6 +170,48 @@ func (co *Core) end(cl *Client, reason Reason, finish bool, now int64) {
 	}
 	cl.link.Free()
 	co.env.Ended(cl, reason)
+}
+
+// How soon an unwanted statement is cancelled again, in ns. A CancelRequest that
+// reaches the backend before the statement does is lost.
+const (
+	cancelAgain     = 50e6
+	cancelAgainMost = 2e9
+)
+
+// cancelUnwanted cancels what runs for a client that has left, if it only reads,
+// and comes back until it has ended.
+func (sv *Server) cancelUnwanted(now int64) {
+	if !sv.unwanted || sv.closing || sv.client != nil || sv.link.Outstanding() == 0 || !sv.link.ReadsOnly() {
+		sv.unwanted = false
+		return
+	}
+	sv.cancel(now)
+}
+
+// unwantedLater plans the next look at an unwanted statement.
+func (co *Core) unwantedLater(sv *Server, now int64) {
+	sv.patience = min(max(2*sv.patience, cancelAgain), cancelAgainMost)
+	sv.againAt = now + sv.patience
+	co.unwanted = append(co.unwanted, sv)
+	co.timer = true
+}
+
+// fireUnwanted looks at the unwanted statements that are due, and returns when
+// the next one is.
+func (co *Core) fireUnwanted(now int64) (next int64) {
+	next = math.MaxInt64
+	list := co.unwanted
+	co.unwanted = nil
+	for _, sv := range list {
+		if sv.againAt > now {
+			next = min(next, sv.againAt)
+			co.unwanted = append(co.unwanted, sv)
+		} else {
+			sv.cancelUnwanted(now)
+		}
+	}
+	return next
 }
 
 // abandon brings the server of a client that left back to a boundary. The slot
@@ -168,8 +241,7 @@ func (cl *Client) abandon(sv *Server, reason Reason, now int64) {
 	case relay.Broken:
 		sv.broken(AbandonedServer, now)
 	default:
-		if reason != Goodbye && co.opt.CancelAbandoned && sv.link.Outstanding() > 0 && sv.link.ReadsOnly() {
-			sv.cancel(now)
-		}
+		sv.unwanted = reason != Goodbye && co.opt.CancelAbandoned
+		sv.cancelUnwanted(now)
 	}
 }

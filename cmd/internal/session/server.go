@@ -21,7 +21,11 @@ type Server struct {
 	paused  bool
 	closing bool
 	dead    bool // its side of the connection has ended
-	cancels int  // CancelRequests whose connections have not ended
+	// unwanted: it runs a statement whose client has left. It is looked at again
+	// at againAt, after a patience that grows.
+	unwanted          bool
+	againAt, patience int64
+	cancels           int // CancelRequests whose connections have not ended
 	// onCancel is called when no cancel is under way or wanted any more.
 	onCancel []func()
 
@@ -235,6 +239,7 @@ type ticket struct {
 
 // grant marks the server as taken by a client.
 func (sv *Server) grant(cl *Client, lane bool, now int64) {
+	sv.unwanted, sv.patience = false, 0
 	sv.client, sv.ticket = cl, ticket{held: true, lane: lane, since: now}
 	cl.server, cl.pending = sv, true
 }
@@ -281,6 +286,9 @@ func (co *Core) CancelDone(now int64, sv *Server, ok bool) {
 	}
 	if !ok && !sv.closing {
 		sv.broken(ServerDesync, now)
+	}
+	if sv.unwanted && sv.cancels == 0 {
+		co.unwantedLater(sv, now)
 	}
 	if co.set.Unhold(now, sv.pool) {
 		co.supplied(now, sv)
