@@ -3,6 +3,8 @@ package integration
 import (
 	"context"
 	"fmt"
+	"net"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -104,7 +106,8 @@ func TestVanishedClientsLeaveNothing(t *testing.T) {
 	f.await(t, "count(*) = 0 from pg_stat_activity where usename = 'app' and state <> 'idle'")
 }
 
-// The same while a statement runs that would have run on for long.
+// The same while a statement runs, in each order in which the statement and the end of the
+// connection can be seen: long before it, just before it, and together with it.
 func TestStatementsOfVanishedClientsAreCancelled(t *testing.T) {
 	f := startFront(t, plan{slots: 2})
 	if f.proc == nil {
@@ -112,11 +115,17 @@ func TestStatementsOfVanishedClientsAreCancelled(t *testing.T) {
 	}
 	query := []byte("Q\x00\x00\x00\x19select pg_sleep(600)\x00")
 	for _, c := range []struct {
-		name  string
-		begin bool // in a transaction, on a server that is bound
+		name     string
+		begin    bool // in a transaction, on a server that is bound
+		wait     bool // until the statement runs
+		together bool // the end is there when the statement is read
 	}{
-		{"alone", false},
-		{"in a transaction", true},
+		{"running", false, true, false},
+		{"running in a transaction", true, true, false},
+		{"just sent", false, false, false},
+		{"just sent in a transaction", true, false, false},
+		{"sent with the end", false, false, true},
+		{"sent with the end in a transaction", true, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer f.sql(t, "app", "select pg_terminate_backend(pid) from pg_stat_activity where query like '%pg_sleep(600)%' and usename = 'app' and state = 'active'")
@@ -126,10 +135,17 @@ func TestStatementsOfVanishedClientsAreCancelled(t *testing.T) {
 					run(t, conn, "begin", "select 1")
 				}
 				socket := conn.PgConn().Conn()
+				if tcp, ok := socket.(*net.TCPConn); ok && c.together {
+					if err := cork(tcp); err != nil {
+						t.Fatal(err)
+					}
+				}
 				if _, err := socket.Write(query); err != nil {
 					t.Fatal(err)
 				}
-				f.await(t, running("pg_sleep", 1))
+				if c.wait {
+					f.await(t, running("pg_sleep", 1))
+				}
 				if err := socket.Close(); err != nil {
 					t.Fatal(err)
 				}
@@ -137,6 +153,22 @@ func TestStatementsOfVanishedClientsAreCancelled(t *testing.T) {
 			}
 		})
 	}
+}
+
+// cork holds written bytes back until the connection is closed, so that they and its end
+// leave in one segment.
+func cork(c *net.TCPConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	if err := raw.Control(func(fd uintptr) {
+		set = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_CORK, 1)
+	}); err != nil {
+		return err
+	}
+	return set
 }
 
 // With every slot taken a statement is refused with 53300 when its wait is over; the
