@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var mutationSeeds = flag.String("mutation-seeds", "20000", "the most seeds that each planted bug is given")
+var mutationSeeds = flag.String("mutation-seeds", "6000", "the most seeds that each planted bug is given")
 
 // mutation is a bug planted into a source file: one text replaced by another.
 type mutation struct{ name, file, old, new string }
@@ -26,6 +26,7 @@ func TestMutationsAreCaught(t *testing.T) {
 	}
 	for _, m := range readMutations(t) {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			out := plant(t, root, m)
 			seed := regexp.MustCompile(`seed (\d+):`).FindStringSubmatch(out)
 			if seed == nil {
