@@ -16,7 +16,7 @@ func (c *Client) unboundBatch(m message, p *Plan) (int, Event) {
 		return c.failedMessage(m, p)
 	}
 	b := batch{c: c, tx: c.tx, local: true}
-	at, ended := 0, false
+	at, begun, ended := 0, 0, false
 	for !ended {
 		next, ok := c.header(m.raw[at:])
 		if !ok {
@@ -48,6 +48,14 @@ func (c *Client) unboundBatch(m message, p *Plan) (int, Event) {
 			break
 		}
 		at += next.size
+		if b.local && b.tx == wire.InTransaction && next.typ() == wire.MsgExecute {
+			begun = at
+		}
+	}
+	if c.refusal != nil && !b.local && begun > 0 {
+		// What is refused comes behind a BEGIN, which never is: whoever goes on
+		// without a look at the error must find himself in a failed transaction.
+		return c.answerBatch(m.raw[:begun], p), None
 	}
 	if !ended {
 		if len(m.raw) < holdUnbound {

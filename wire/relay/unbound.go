@@ -48,12 +48,30 @@ func (c *Client) acquire(m message, r Request, p *Plan) (int, Event) {
 	if c.refusal == nil {
 		return 0, Acquire
 	}
+	if m.typ() == wire.MsgQuery && c.tx == wire.Idle {
+		c.beginRefused(m.body(), p)
+	}
 	e := c.refusal
 	c.refusal = nil
 	if c.tx == wire.InTransaction {
 		c.tx = wire.InFailed // the BEGIN is kept for AND CHAIN
 	}
 	return c.refuse(m, e, p), None
+}
+
+// beginRefused runs the BEGIN in front of other statements in the text of a Query
+// that is to be refused: a BEGIN never is, and whoever goes on without a look at
+// the error must find himself in a failed transaction.
+func (c *Client) beginRefused(text []byte, p *Plan) {
+	i := bytes.IndexByte(text, ';')
+	if i < 0 {
+		return
+	}
+	st := sqltext.Classify(text[:i])
+	if st.Kind != sqltext.Begin || !c.setBegin(text[:i], p) {
+		return
+	}
+	p.client(p.build(func(dst []byte) []byte { return c.run(dst, st.Kind, st.Flags, "") }))
 }
 
 // Refused reports whether the next request that needs a server will be refused.
