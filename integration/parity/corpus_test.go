@@ -24,7 +24,6 @@ type sequence struct {
 	differs string // why pgweir answers in another way; empty: it does not
 	want    []string
 	prefix  string // why pgweir may stop answering earlier; empty: it may not
-	bug     string // what pgweir is known to do wrong; empty: nothing
 }
 
 func (s *sequence) String() string { return fmt.Sprintf("%s:%d %s", s.file, s.line, s.name) }
@@ -153,8 +152,6 @@ func (s *sequence) attribute(line string) error {
 		s.below, err = strconv.Atoi(rest)
 	case "differs:":
 		s.differs = rest
-	case "bug:":
-		s.bug = rest
 	case "prefix:":
 		s.prefix = rest
 	case "trap":

@@ -19,13 +19,11 @@ import (
 
 // What a run by hand may change: the seed of how bytes are cut and who runs beside whom
 // (a new one unless it is set), how often each conversation is played with each pgweir,
-// how many rounds conversations run beside each other, and whether those are played that
-// are known to differ.
+// and how many rounds conversations run beside each other.
 const (
 	seedEnv   = "PGWEIR_PARITY_SEED"
 	cutsEnv   = "PGWEIR_PARITY_CUTS"
 	besideEnv = "PGWEIR_PARITY_BESIDE"
-	bugsEnv   = "PGWEIR_PARITY_BUGS"
 )
 
 // number reads an environment variable.
@@ -70,9 +68,6 @@ func (l *lab) compare(t *testing.T, s *sequence, seed uint64) transcript {
 	want, tables, err := l.playAlone(t.Context(), s, l.cluster.Endpoint, rand.New(rand.NewPCG(seed, 0)))
 	if err != nil {
 		t.Fatalf("%v: PostgreSQL itself: %v\n%s", s, err, want.dump())
-	}
-	if s.bug != "" && number(t, bugsEnv, 0) == 0 {
-		t.Skipf("known to differ: %s", s.bug)
 	}
 	for cut := range number(t, cutsEnv, 1) {
 		for servers, to := range map[int]pgtest.Endpoint{1: l.one, 3: l.three} {
@@ -193,7 +188,7 @@ func (l *lab) besides(t *testing.T, corpus []*sequence, direct map[*sequence]tra
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	var list []*sequence
 	for _, s := range corpus {
-		if !s.alone && !s.outside() && s.servers == 1 && s.bug == "" && direct[s] != nil {
+		if !s.alone && !s.outside() && s.servers == 1 && direct[s] != nil {
 			list = append(list, s)
 		}
 	}
