@@ -228,6 +228,9 @@ func (g *Gate) Drain(now int64, out []Verdict) []Verdict {
 	return out
 }
 
+// Waiting is how many wait, probes included.
+func (g *Gate) Waiting() int { return g.queue.Len() }
+
 // maxWaiting is the queue's bound in force.
 func (g *Gate) maxWaiting() int {
 	if g.plan.MaxWaiting > 0 {

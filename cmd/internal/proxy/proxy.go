@@ -188,5 +188,8 @@ func (px *Proxy) endOfTurn(now int64) {
 			px.loop.WakeAt(up.core.Fire(now))
 			up.core.TimerChanged()
 		}
+		if up.core.TimerLazy() {
+			px.loop.WakeAt(now + session.Lazy)
+		}
 	}
 }

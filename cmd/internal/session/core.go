@@ -29,6 +29,7 @@ type Core struct {
 	verdicts   []admission.Verdict
 	delivering bool
 	actions    []pool.Action
+	lazy       bool // a server came back: what is due for it is not due soon
 	timer      bool // something changed that Fire's next time depends on
 }
 
@@ -114,6 +115,16 @@ func (co *Core) Shared() *relay.Shared { return co.shared }
 func (co *Core) TimerChanged() bool {
 	t := co.timer
 	co.timer = false
+	return t
+}
+
+// Lazy is how late, in ns, Fire may notice that a server came back.
+const Lazy = 1e9
+
+// TimerLazy reports, once, whether Fire must be called within Lazy.
+func (co *Core) TimerLazy() bool {
+	t := co.lazy
+	co.lazy = false
 	return t
 }
 

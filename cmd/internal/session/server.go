@@ -256,7 +256,11 @@ func (co *Core) endTicket(t ticket, now int64) {
 	if !t.held {
 		return
 	}
-	co.timer = true
+	if co.gate.Waiting() > 0 {
+		co.timer = true
+	} else {
+		co.lazy = true
+	}
 	if t.lane {
 		co.deliver(now, co.gate.DoneProbe(now, now-t.since, co.verdicts))
 	} else {

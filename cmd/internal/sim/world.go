@@ -189,6 +189,9 @@ func (w *world) afterHandler() bool {
 	if w.core.TimerChanged() {
 		w.fire()
 	}
+	if w.core.TimerLazy() {
+		w.fireBy(w.now + session.Lazy)
+	}
 	return true
 }
 
@@ -196,6 +199,11 @@ func (w *world) afterHandler() bool {
 func (w *world) fire() {
 	next := w.core.Fire(w.now)
 	w.core.TimerChanged()
+	w.fireBy(next)
+}
+
+// fireBy plans the next fire for no later than next.
+func (w *world) fireBy(next int64) {
 	if next == math.MaxInt64 || next >= w.fireAt && w.fireAt > w.now {
 		return
 	}
