@@ -19,6 +19,7 @@ type sequence struct {
 	steps []step
 
 	alone   bool   // it writes to tables: nothing may run beside it
+	whole   bool   // it is about what comes in one piece: the bytes are not cut
 	servers int    // it needs so many servers, because clients hold them while others go on
 	below   int    // only where PostgreSQL is of a major version below this; 0: everywhere
 	differs string // why pgweir answers in another way; empty: it does not
@@ -146,6 +147,8 @@ func (s *sequence) attribute(line string) error {
 	switch word {
 	case "alone":
 		s.alone = true
+	case "whole":
+		s.whole = true
 	case "servers":
 		s.servers, err = strconv.Atoi(rest)
 	case "below":

@@ -44,6 +44,9 @@ type told struct {
 func (l *lab) play(ctx context.Context, s *sequence, to pgtest.Endpoint, rnd *rand.Rand) (transcript, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	if s.whole {
+		rnd = nil
+	}
 	p := &player{to: to, lab: l, rnd: rnd, clients: make(map[string]*client)}
 	err := p.run(ctx, s)
 	out := make(transcript)
