@@ -3,12 +3,13 @@
 
 FUZZTIME ?= 60s
 TESTTIME ?= 12m
+SEEDS ?= 100000
 
 .PHONY: help build test demo lint fuzz clean
 
 help:
 	@echo 'make test   every test, with the race detector, against a real PostgreSQL'
-	@echo 'make demo   a temporary PostgreSQL with pgweir in front, and a load through it'
+	@echo 'make demo   a temporary PostgreSQL with pgweir in front, and a load through it (DEMOFLAGS=--serve: stay)'
 	@echo 'make build  bin/pgweir'
 	@echo 'make lint   gofumpt, go vet, staticcheck'
 	@echo 'make fuzz   each fuzz target for FUZZTIME (now $(FUZZTIME))'
@@ -22,10 +23,12 @@ build:
 test:
 	@.ci/setup go cc postgres
 	CGO_ENABLED=1 go test -race -count=1 -timeout $(TESTTIME) ./...
+	@echo 'the simulation: $(SEEDS) seeds, a minute or three'
+	go test -timeout $(TESTTIME) -run '^TestSeeds$$' ./cmd/internal/sim -seeds $(SEEDS)
 
 demo:
 	@.ci/setup go postgres
-	go run ./cmd/pgweir demo
+	go run ./cmd/pgweir demo $(DEMOFLAGS)
 
 lint:
 	@.ci/setup go

@@ -265,7 +265,7 @@ func (c *Client) define(name, tail []byte) {
 	if len(name) == 0 {
 		c.setUnnamed(st)
 	} else {
-		c.names.put(st.aliasOf(name), st)
+		c.names.put(st.aliasOf(name))
 	}
 }
 

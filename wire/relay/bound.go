@@ -291,8 +291,9 @@ func (c *Client) parse(m message, p *Plan) (int, Event) {
 		c.poison(tooMany, p)
 		return m.size, None
 	}
-	key := st.aliasOf(name)
-	c.names.put(key, st)
+	alias := st.aliasOf(name)
+	key := alias.name
+	c.names.put(alias)
 	s.mark(st)
 	k := prepKey{st, c.want.meaning}
 	if prep := s.prepared.get(k); prep != nil && c.mayFake() {

@@ -119,7 +119,7 @@ func (s *Server) undo(e *entry, later []entry, dropped bool) {
 			}
 		case e.name != "" && e.kind == kClose:
 			if c.names.find([]byte(e.name)) < 0 {
-				c.names.put(e.name, e.old)
+				c.names.put(e.old.aliasOf([]byte(e.name)))
 				e.old = nil
 			}
 		case e.changed || dropped:

@@ -15,8 +15,9 @@ type Statement struct {
 	flags sqltext.Flags
 	refs  int32
 	owned bool // in the table
-	// alias is the name that a client gave it last: the next will call it the same.
-	alias string
+	// alias is the name that a client gave it last. The next will call it the
+	// same, and then shares it.
+	alias *named
 	// proven is where a server has accepted the text: a Parse of it needs none.
 	proven []proof
 }
@@ -120,7 +121,7 @@ func textOf(tail []byte) []byte {
 // names is a client's prepared statements. Most clients have few, so it is a
 // slice until it grows long.
 type names struct {
-	list  []named
+	list  []*named       // a pointer each: most are other clients' as well
 	index map[string]int // position in list, once it is long
 }
 
@@ -160,24 +161,24 @@ func (n *names) lookup(name []byte) (*Statement, string) {
 	return nil, ""
 }
 
-// aliasOf returns the name as a string that may be kept, shared between clients
-// that use the same.
-func (st *Statement) aliasOf(name []byte) string {
-	if st.alias != string(name) {
-		st.alias = string(name)
+// aliasOf returns the statement under a name, shared between clients that use
+// the same.
+func (st *Statement) aliasOf(name []byte) *named {
+	if st.alias == nil || st.alias.name != string(name) {
+		st.alias = &named{string(name), st}
 	}
 	return st.alias
 }
 
-// put defines name, which must not be defined.
-func (n *names) put(name string, st *Statement) {
+// put defines a name, which must not be defined.
+func (n *names) put(e *named) {
 	if len(n.list) == cap(n.list) { // grow by a quarter: most clients stay as they are
-		n.list = append(make([]named, 0, 1+len(n.list)+len(n.list)/4), n.list...)
+		n.list = append(make([]*named, 0, 1+len(n.list)+len(n.list)/4), n.list...)
 	}
-	n.list = append(n.list, named{name, st})
+	n.list = append(n.list, e)
 	switch {
 	case n.index != nil:
-		n.index[name] = len(n.list) - 1
+		n.index[e.name] = len(n.list) - 1
 	case len(n.list) > indexAfter:
 		n.index = make(map[string]int, 2*indexAfter)
 		for i := range n.list {
@@ -190,7 +191,7 @@ func (n *names) put(name string, st *Statement) {
 func (n *names) take(i int) (string, *Statement) {
 	e, last := n.list[i], len(n.list)-1
 	n.list[i] = n.list[last]
-	n.list[last] = named{}
+	n.list[last] = nil
 	n.list = n.list[:last]
 	if n.index != nil {
 		delete(n.index, e.name)
