@@ -2,6 +2,7 @@ package relay
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"github.com/pgweir/pgweir/wire"
 )
@@ -30,7 +31,7 @@ func (s *Server) Input(in []byte, p *Plan) (used int, ev Event) {
 		}
 		raw := in[used:min(used+size, len(in))]
 		if len(raw) < size && (needsWhole(raw[0]) || raw[0] == wire.MsgErrorResponse && len(raw) < errorHead) {
-			if size > maxWhole {
+			if needsWhole(raw[0]) && size > maxWhole {
 				return used, Broken
 			}
 			return used, None
@@ -286,7 +287,7 @@ func (s *Server) parameterStatus(body []byte) (show bool, ev Event) {
 	if !s.fifo.empty() && (s.fifo.first().inj == injParams || s.fifo.first().inj == injReset) {
 		return false, None // the effect of settings that are known
 	}
-	if key := lower(n); Reported(key) || key == "search_path" {
+	if key := strings.ToLower(n); Reported(key) || key == "search_path" {
 		isDefault := s.isDefault(n, v)
 		s.applied = s.applied.with(key, v, isDefault)
 		s.accept(s.applied)

@@ -1,10 +1,6 @@
 package relay
 
-import (
-	"strings"
-
-	"github.com/pgweir/pgweir/wire"
-)
+import "github.com/pgweir/pgweir/wire"
 
 // Bind gives the client a server, which must stand at a boundary and be clean.
 // Settings that differ go ahead of the client's bytes; when they must be
@@ -158,5 +154,3 @@ func (s *Server) copyEnding() bool {
 	}
 	return false
 }
-
-func lower(s string) string { return strings.ToLower(s) }

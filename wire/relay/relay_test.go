@@ -227,3 +227,30 @@ func dump(b []byte) string {
 	}
 	return out.String()
 }
+
+// An error longer than what is only looked at complete streams like any other
+// message, also when its first bytes come alone.
+func TestLongErrorInPieces(t *testing.T) {
+	r := newRig(t, 1)
+	s := r.servers[0].s
+	var p Plan
+	if _, ev := r.client.Input(q("select 1"), &p); ev != Acquire {
+		t.Fatalf("event %v", ev)
+	}
+	r.client.Bind(s, &p)
+	r.client.Input(q("select 1"), &p)
+	long := wire.AppendError(nil, &wire.Error{
+		Severity: "ERROR", Code: "22000", Message: "long", Detail: string(bytes.Repeat([]byte{'x'}, 2*maxWhole)),
+	})
+	p.Reset()
+	used, ev := s.Input(long[:20], &p)
+	if used != 0 || ev != None {
+		t.Fatalf("used %d, event %v", used, ev)
+	}
+	if used, ev = s.Input(long, &p); used != len(long) || ev != None {
+		t.Fatalf("used %d of %d, event %v", used, len(long), ev)
+	}
+	if got := bytes.Join(p.ToClient, nil); !bytes.Equal(got, long) {
+		t.Errorf("the client got %d of %d bytes", len(got), len(long))
+	}
+}

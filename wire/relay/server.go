@@ -131,9 +131,6 @@ func (s *Server) MidMessage() bool { return s.rest > 0 && s.restForward }
 // not matter to it when this server ends.
 func (s *Server) Touched() bool { return s.touched }
 
-// Bound reports whether a client holds the server.
-func (s *Server) Bound() bool { return s.client != nil }
-
 // Cancellable reports whether a CancelRequest sent now can only meet work of
 // the client's own: something runs and none of it is ours.
 func (s *Server) Cancellable() bool {

@@ -250,5 +250,3 @@ func levelOf(r session.Reason) slog.Level {
 	}
 	return slog.LevelInfo
 }
-
-func (px *Proxy) logContext() context.Context { return context.Background() }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"runtime/debug"
 
 	"github.com/pgweir/pgweir/cmd/internal/loop"
@@ -66,7 +67,7 @@ func (up *upstream) Ended(cl *session.Client, reason session.Reason) {
 	px.clients.Add(-1)
 	h := cl.Tag.(*clientConn)
 	level := levelOf(reason)
-	px.o.Log.Log(px.logContext(), level, "session ended", "reason", reason.String(),
+	px.o.Log.Log(context.Background(), level, "session ended", "reason", reason.String(),
 		"client", h.addr, "database", cl.Info().Database, "role", cl.Info().Role)
 	px.checkDrained()
 }

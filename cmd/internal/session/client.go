@@ -105,7 +105,7 @@ func (cl *Client) joined(status []relay.Param, now int64) {
 	}
 	delete(cl.info.joining, meaning)
 	for _, o := range others {
-		o.welcomeLater(status, now)
+		o.welcome(status, now)
 	}
 }
 
@@ -122,16 +122,6 @@ func (cl *Client) plainName() bool {
 		}
 	}
 	return true
-}
-
-// welcome ends the login.
-func (cl *Client) welcome(status []relay.Param, now int64) {
-	p := &cl.core.plan
-	p.Reset()
-	p.ToClient = append(p.ToClient, appendWelcome(nil, status, cl.link.Params(), cl.key))
-	cl.login = false
-	cl.flush()
-	cl.resume(stopWaiting)
 }
 
 // appendWelcome appends what follows AuthenticationOk.
@@ -275,12 +265,13 @@ func (cl *Client) begun(now int64) {
 		}
 		cl.info.welcomes[cl.link.Params().Meaning()] = status
 	}
-	cl.welcomeLater(status, now)
+	cl.welcome(status, now)
 	cl.joined(status, now)
 }
 
-// welcomeLater is welcome with a plan of its own.
-func (cl *Client) welcomeLater(status []relay.Param, now int64) {
+// welcome ends the login. It writes by itself, not by the core's plan: it may
+// come in the middle of other work.
+func (cl *Client) welcome(status []relay.Param, now int64) {
 	if cl.ended {
 		return
 	}

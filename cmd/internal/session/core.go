@@ -41,7 +41,6 @@ type Counts struct {
 	Abandoned    uint64 // clients that left while a server worked for them
 	Broken       uint64 // servers closed because they were in doubt
 	Cleaned      uint64 // servers cleaned before they went back
-	Discarded    uint64 // messages that reached a server connection without a client
 }
 
 // KeyInfo is one (database, role) on the upstream.
