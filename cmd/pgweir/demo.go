@@ -50,9 +50,28 @@ func runDemo(ctx context.Context, e *env, args []string) int {
 	}
 	// A closed terminal or a closed pipe would end this process before it can end the
 	// others and remove their files.
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
+	// The signal also comes from a connection whose peer is gone, which is no
+	// reason to end: only a closed output is, and the write says so.
+	signal.Ignore(syscall.SIGPIPE)
+	o.Out = &untilClosed{o.Out, stop}
 	return e.demoEnded(ctx, demo.Run(ctx, o))
+}
+
+// untilClosed calls stop when nobody reads its output any more.
+type untilClosed struct {
+	io.Writer
+	stop func()
+}
+
+// Write implements io.Writer.
+func (u *untilClosed) Write(p []byte) (int, error) {
+	n, err := u.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		u.stop()
+	}
+	return n, err
 }
 
 // demoEnded reports an error of the demonstration, and gives the exit code.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -46,9 +47,15 @@ func launch(cmd *exec.Cmd, where surroundings) (*process, error) {
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		err := pin(where.cpu)
+		var ours unix.CPUSet
+		err := unix.SchedGetaffinity(0, &ours)
+		if err == nil {
+			err = pin(where.cpu)
+		}
 		if err == nil {
 			err = cmd.Start()
+			// The program's first thread never ends, and it may be this one.
+			err = errors.Join(err, unix.SchedSetaffinity(0, &ours))
 		}
 		started <- err
 		if err != nil {
