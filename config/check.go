@@ -151,7 +151,7 @@ func (d *decoder) upstreamAdvice(name string) string {
 }
 
 func (d *decoder) checkWorkload() {
-	if w := d.config.Workload; w.Name != defaultWorkload && d.fine("workload.name") {
+	if w := d.config.Workloads[0]; w.Name != defaultWorkload && d.fine("workload.name") {
 		d.complain("workload.name", d.placeOf("workload.name"), "a workload other than \"default\" is "+notYet, `Write name = "default".`)
 	}
 }

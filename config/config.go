@@ -17,7 +17,7 @@ type Config struct {
 	Auth      Auth
 	Upstreams []Upstream // in the order of the file; at least one
 	Databases []Database // in the order of the file; at least one; "*" wherever it was written
-	Workload  Workload   // the one named "default"
+	Workloads []Workload // in the order of matching; the last is called "default" and matches every client
 
 	warnings []string
 }

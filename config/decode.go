@@ -38,7 +38,7 @@ func (d *decoder) decode(doc document) {
 		}
 	}
 	if _, ok := d.open["workload"]; !ok {
-		d.openSection("workload", workloadFields(&d.config.Workload))
+		d.openSection("workload", workloadFields(&d.config.Workloads[0]))
 	}
 }
 
@@ -137,7 +137,7 @@ func (d *decoder) workload(s *section) {
 		d.complainOnce(s, "more than one workload is "+notYet, `Keep the one named "default".`)
 	default:
 		d.given["workload"] = s.at
-		d.openSection("workload", workloadFields(&d.config.Workload))
+		d.openSection("workload", workloadFields(&d.config.Workloads[0]))
 	}
 }
 

@@ -114,7 +114,7 @@ func parseSource(name, text string, getenv func(string) string) (*Config, *decod
 		return nil, nil, []Problem{{File: name, Message: fmt.Sprintf("has more than %d bytes", maxFile)}}
 	}
 	d := &decoder{
-		src: src, getenv: getenv, config: &Config{},
+		src: src, getenv: getenv, config: &Config{Workloads: make([]Workload, 1)},
 		given: map[string]span{}, bad: map[string]bool{}, open: map[string][]field{}, said: map[string]bool{},
 	}
 	doc, problems := read(src)
@@ -144,9 +144,9 @@ func (d *decoder) holdsPassword() bool {
 // with the URL's password. The budget is "auto". Problems say "URL" for the file's name and
 // never contain the password.
 func FromURL(url string) (*Config, []Problem) {
-	d := &decoder{src: &source{name: "URL", text: url}, config: &Config{}}
+	d := &decoder{src: &source{name: "URL", text: url}, config: &Config{Workloads: make([]Workload, 1)}}
 	c := d.config
-	for _, fields := range [][]field{topFields(c), logFields(&c.Log), tlsFields(&c.TLS), authFields(&c.Auth), workloadFields(&c.Workload)} {
+	for _, fields := range [][]field{topFields(c), logFields(&c.Log), tlsFields(&c.TLS), authFields(&c.Auth), workloadFields(&c.Workloads[0])} {
 		defaults(fields, "")
 	}
 	c.Upstreams = []Upstream{{Name: "main"}}

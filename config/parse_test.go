@@ -127,7 +127,7 @@ func dump(c *Config) string {
 	for _, d := range c.Databases {
 		line("database", fmt.Sprintf("%+v", d))
 	}
-	line("workload", c.Workload)
+	line("workload", c.Workloads[0])
 	for _, w := range c.Warnings() {
 		line("warning", w)
 	}

@@ -57,7 +57,7 @@ func (s sectionKeys) header() string {
 
 // sections are the sections of a file, bound to a configuration that nobody looks at.
 func sections() []sectionKeys {
-	var c Config
+	c := Config{Workloads: make([]Workload, 1)}
 	return []sectionKeys{
 		{fields: topFields(&c)},
 		{name: "log", fields: logFields(&c.Log)},
@@ -65,7 +65,7 @@ func sections() []sectionKeys {
 		{name: "auth", fields: authFields(&c.Auth)},
 		{name: "upstream", named: true, fields: upstreamFields(&Upstream{})},
 		{name: "database", named: true, fields: databaseFields(&Database{})},
-		{name: "workload", array: true, fields: workloadFields(&c.Workload)},
+		{name: "workload", array: true, fields: workloadFields(&c.Workloads[0])},
 	}
 }
 

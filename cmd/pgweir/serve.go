@@ -105,6 +105,7 @@ func serveConfig(ctx context.Context, c *config.Config, log *slog.Logger) error 
 
 // options turns a configuration into a proxy's plain values.
 func options(ctx context.Context, c *config.Config, log *slog.Logger) (proxy.Options, error) {
+	w := c.Workloads[len(c.Workloads)-1] // "default"
 	o := proxy.Options{
 		MaxClients: c.MaxClientConn, MaxLogins: c.MaxLogins, LoginTimeout: c.ClientLoginTimeout.Std(),
 		DrainDelay: c.DrainDelay.Std(), ShutdownTimeout: drainTime(c),
@@ -112,12 +113,12 @@ func options(ctx context.Context, c *config.Config, log *slog.Logger) (proxy.Opt
 		Method: login.Method(c.Auth.Type), OnlyUser: c.Auth.User,
 		Upstreams: make(map[string]proxy.Upstream), Log: log,
 		Workload: proxy.Workload{
-			Name: c.Workload.Name, MaxWait: c.Workload.MaxWait.Std(), NoServerWait: c.Workload.NoServerWait.Std(),
-			CancelAbandoned: c.Workload.OnDisconnect == config.Cancel,
+			Name: w.Name, MaxWait: w.MaxWait.Std(), NoServerWait: w.NoServerWait.Std(),
+			CancelAbandoned: w.OnDisconnect == config.Cancel,
 		},
 	}
-	if !c.Workload.MaxWaiting.IsAuto() {
-		o.Workload.MaxWaiting = int(c.Workload.MaxWaiting)
+	if !w.MaxWaiting.IsAuto() {
+		o.Workload.MaxWaiting = int(w.MaxWaiting)
 	}
 	o.Route = func(database string) (string, string, bool) {
 		i, name, ok := c.Route(database)

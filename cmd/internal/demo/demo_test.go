@@ -44,7 +44,7 @@ func TestConfigurationIsRight(t *testing.T) {
 	if b.Connections != budget || b.Slots != slots {
 		t.Errorf("%d connections and %d slots, want %d and %d", b.Connections, b.Slots, budget, slots)
 	}
-	if w := c.Workload; w.MaxWait.Std() != maxWait || int(w.MaxWaiting) != waiting {
+	if w := c.Workloads[len(c.Workloads)-1]; w.MaxWait.Std() != maxWait || int(w.MaxWaiting) != waiting {
 		t.Errorf("waits of %v, %v clients", w.MaxWait, w.MaxWaiting)
 	}
 	if len(c.Warnings()) > 0 {
