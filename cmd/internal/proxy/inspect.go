@@ -1,0 +1,200 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/loop"
+)
+
+// Snapshot is what a proxy tells of itself at one moment. Nothing in it is shared with the
+// proxy: it may be kept.
+type Snapshot struct {
+	Now, Started time.Time
+	Draining     bool
+
+	Clients    int // sessions
+	LoggingIn  int // connections that have not authenticated yet
+	MaxClients int
+	MaxLogins  int
+
+	Upstreams []UpstreamState // by name
+	Workloads []WorkloadState // in the order of the file, for every upstream that has it in use
+	Pools     []PoolState     // by upstream, database, role
+	Databases []DatabaseState // as configured, and those that "*" stands for and clients have named
+	Roles     []RoleState     // that clients have logged in as
+
+	Refusals []RefusalState // the most frequent, bounded; the last one has empty names and stands for all others
+	Ended    []Count        // sessions that ended, by reason
+	Loop     loop.Stats
+	Memory   []MemoryState
+}
+
+// Count is a total with its label. It only grows.
+type Count struct {
+	Label string
+	N     uint64
+}
+
+// MemoryState is the memory of one kind of things.
+type MemoryState struct {
+	Name  string
+	Size  int // bytes of one; 0 where they differ
+	Used  int // how many are in use
+	Free  int // how many are kept for use
+	Bytes int // of all of them, about
+}
+
+// Traffic is what passed for some clients. It only grows.
+type Traffic struct {
+	Transactions uint64 // servers handed back at a boundary
+	Queries      uint64 // Query messages and Syncs answered by servers
+	Assignments  uint64 // servers given to clients
+	Received     uint64 // bytes from clients
+	Sent         uint64 // bytes to clients
+	ToServers    uint64 // bytes to servers
+	FromServers  uint64 // bytes from servers
+	ClientParses uint64 // Parse messages of clients
+	ServerParses uint64 // of these sent to servers
+	Binds        uint64 // Bind messages of clients
+	Logins       uint64 // clients that were let in
+	Refused      uint64 // requests refused
+
+	TransactionTime time.Duration // servers were bound to clients
+	QueryTime       time.Duration // servers had something to answer
+	WaitTime        time.Duration // clients waited for a server or a slot
+}
+
+// UpstreamState is one Postgres cluster.
+type UpstreamState struct {
+	Name      string
+	Hosts     []string // as configured
+	Host      string   // the one in use; "" before the first login
+	Budget    int      // connections of this process
+	BudgetSum string   // where the budget comes from
+	Reserve   int
+	Slots     int
+	Running   int // slots in use
+	Waiting   int // clients in the queue
+	MaxWait   time.Duration
+	Paused    bool
+	Down      bool // no server is open and the last login failed
+
+	Dialling, Idle, Active, Closing, Cancelling int // server connections by state
+	Held                                        int // of Active kept by sessions in session mode, idle or not
+
+	Logins, LoginFailures, Moved, IdledOut, Outlived uint64 // server connections: started, failed, given up for others, closed for idleness, for age
+	Cancels, Abandoned, Broken, Cleaned              uint64
+	LastError                                        string // of a failed login; "" after one that worked
+	LastErrorAt                                      time.Time
+}
+
+// WorkloadState is a workload on one upstream.
+type WorkloadState struct {
+	Name, Upstream, Mode string
+	Clients              int     // sessions in it
+	Share                float64 // of the slots, in force
+	Part                 float64 // the same in slots
+	Running              int     // slots in use
+	Held                 int     // connections that its sessions keep
+	Lent, Borrowed       float64 // slots
+	Waiting              int
+	MaxWaiting           int
+	MaxWait              time.Duration // the longest wait allowed
+	Oldest               time.Duration // the longest wait now
+	DrainRate            float64       // transactions per second that its slots can end; 0 = not known
+	Granted              uint64
+	Refused              [admission.Reasons]uint64
+	GrantWaits           admission.Waits
+	RefusalWaits         admission.Waits
+	Traffic              Traffic
+}
+
+// PoolState is the servers of one database and role, and the clients that use them.
+type PoolState struct {
+	Upstream       string
+	Database, Role string // on the server
+	Mode           string // of the workload that used it last
+
+	ClientsActive    int // sessions that do not wait: idle ones too
+	ClientsWaiting   int
+	ClientsCancel    int // cancel requests under way
+	ServersActive    int
+	ServersIdle      int
+	ServersLogin     int
+	ServersClosing   int
+	ServersCancelled int           // held back until a cancel has ended
+	Oldest           time.Duration // the longest wait now
+	Minimum          int           // kept open
+	Paused, Down     bool
+	LastError        string
+	Traffic          Traffic
+}
+
+// DatabaseState is a name that clients may ask for.
+type DatabaseState struct {
+	Name             string
+	Upstream         string
+	Host             string // address of the first host, or directory of the socket
+	Port             int
+	DBName           string // on the server
+	ForceUser        string // the role of its servers; "" = the client's
+	Budget           int    // of the upstream
+	MinPoolSize      int
+	Reserve          int // of the upstream
+	ServerLifetime   time.Duration
+	Mode             string
+	Clients          int
+	Servers          int
+	Paused, Disabled bool
+	Traffic          Traffic
+}
+
+// RoleState is a role that clients log in as.
+type RoleState struct {
+	Name    string
+	Clients int
+	Servers int
+	Mode    string // of the workload that used it last
+	Traffic Traffic
+}
+
+// RefusalState counts refusals of one kind.
+type RefusalState struct {
+	Reason, Workload, Database, Role, Application string
+	N                                             uint64
+	Last                                          time.Time
+}
+
+// ClientState is one client session.
+type ClientState struct {
+	ID                                              uint64 // names it to KILL_CLIENT
+	Database, Role, Application, Workload, Upstream string
+	State                                           string // active (has a server), waiting, idle, login
+	Address, LocalAddress                           string // host, or "unix"
+	Port, LocalPort                                 int
+	Connected, Requested                            time.Time     // Requested: when it last asked for a slot
+	Wait                                            time.Duration // now, if it waits
+	Server                                          uint64        // ID of its server; 0 = none
+	Transaction                                     bool          // it is in a transaction
+	TLS                                             string        // version and cipher; "" = in clear
+	Prepared                                        int           // names of prepared statements
+	CancelPID                                       uint32        // the process id in its cancel key
+}
+
+// ServerState is one server connection.
+type ServerState struct {
+	ID                       uint64
+	Upstream, Database, Role string
+	State                    string // active, idle, login, closing, being_canceled, held (kept by an idle session)
+	Address, LocalAddress    string
+	Port, LocalPort          int
+	Connected, Requested     time.Time
+	Since                    time.Duration // in this state
+	Client                   uint64        // ID of the client that has it; 0 = none
+	PID                      uint32        // of the backend
+	TLS                      string
+	Prepared                 int
+	Application              string // of its client
+	CloseNeeded              bool   // it is closed when it comes back
+}
