@@ -86,7 +86,7 @@ func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
 	case wire.MsgParameterStatus:
 		return s.parameterStatus(raw[wire.HeaderLen:])
 	case wire.MsgNoticeResponse, wire.MsgNotificationResponse:
-		return s.client != nil && (s.fifo.empty() || s.fifo.first().inj == injNone), None
+		return s.holder() != nil && (s.fifo.empty() || s.fifo.first().inj == injNone), None
 	case wire.MsgErrorResponse:
 		return s.error(raw, p)
 	case wire.MsgReadyForQuery:
@@ -164,7 +164,7 @@ func (e *entry) expects(typ byte) bool {
 
 // done settles what a message defined or closed, once the server has read it.
 func (s *Server) done(e *entry) {
-	if e.kind == kParse && e.prep != nil {
+	if e.kind == kParse && e.prep != nil && s.keeper == nil { // a session's own tables may have made it true
 		e.prep.key.st.prove(proof{s.group, e.prep.key.meaning})
 	}
 	if e.old != nil {
@@ -291,11 +291,11 @@ func (s *Server) parameterStatus(body []byte) (show bool, ev Event) {
 		isDefault := s.isDefault(n, v)
 		s.applied = s.applied.with(key, v, isDefault)
 		s.accept(s.applied)
-		if s.client != nil {
-			s.client.want = s.client.want.with(key, v, isDefault)
+		if c := s.holder(); c != nil {
+			c.want = c.want.with(key, v, isDefault)
 		}
 	}
-	return s.client != nil && (s.fifo.empty() || s.fifo.first().inj == injNone), None
+	return s.holder() != nil && (s.fifo.empty() || s.fifo.first().inj == injNone), None
 }
 
 // ready handles ReadyForQuery.
@@ -376,8 +376,13 @@ func (s *Server) state(p *Plan) Event {
 		}
 		return None // something said out of turn
 	}
-	if s.touched && s.tx == wire.Idle && (c.rest == 0 || c.drop) && !c.awaitParams {
-		return Release
+	if s.touched && (c.rest == 0 || c.drop) && !c.awaitParams {
+		if s.tx == wire.Idle {
+			return Release
+		}
+		if c.mode == Single {
+			return Blocked
+		}
 	}
 	return None
 }

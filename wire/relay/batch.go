@@ -52,6 +52,9 @@ func (c *Client) unboundBatch(m message, p *Plan) (int, Event) {
 			begun = at
 		}
 	}
+	if b.blocks {
+		return c.refuse(m, noBlocks, p), None
+	}
 	if c.refusal != nil && !b.local && begun > 0 {
 		// What is refused comes behind a BEGIN, which never is: whoever goes on
 		// without a look at the error must find himself in a failed transaction.
@@ -79,6 +82,7 @@ type batch struct {
 	closed  bool         // something was closed: what is used after it is not looked up
 	last    sqltext.Kind // of the unnamed statement as the batch leaves it
 	parsed  bool         // the batch has its own unnamed statement
+	blocks  bool         // it would open a transaction block, in statement mode
 	portal  bool         // the unnamed portal is bound to portalKind
 	kind    sqltext.Kind
 }
@@ -95,7 +99,8 @@ func (b *batch) look(m message) {
 		}
 		st := sqltext.Classify(textOf(tail))
 		b.note(st.Kind, st.Flags)
-		proven := b.c.shared.Statements.known(tail, proof{b.c.group, b.c.want.meaning}) != nil
+		b.blocks = b.blocks || st.Kind == sqltext.Begin && b.c.mode == Single
+		proven := b.c.mode != Session && b.c.shared.Statements.known(tail, proof{b.c.group, b.c.want.meaning}) != nil
 		if !localKind(st.Kind) && !proven || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
 			!proven && len(tail) != len(textOf(tail))+3 {
 			b.local = false
@@ -218,9 +223,11 @@ func (c *Client) answerBatch(raw []byte, p *Plan) int {
 		switch m.typ() {
 		case wire.MsgParse:
 			name, tail, _ := cstring(body)
+			c.counts.ClientParses++
 			c.define(name, tail)
 			p.empty(wire.MsgParseComplete)
 		case wire.MsgBind:
+			c.counts.Binds++
 			_, rest, _ := cstring(body)
 			name, _, _ := cstring(rest)
 			if portal = c.unnamed; len(name) > 0 {

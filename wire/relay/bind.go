@@ -7,6 +7,7 @@ import "github.com/pgweir/pgweir/wire"
 // accepted first, Settling reports true and Settled follows.
 func (c *Client) Bind(s *Server, p *Plan) {
 	c.server, s.client, s.orphan, s.touched = s, c, false, false
+	s.counts = c.counts
 	if s.applied == c.want {
 		return
 	}

@@ -93,6 +93,7 @@ func (s *Server) guessing(m message) bool {
 // push records that an answer is expected.
 func (s *Server) push(e entry) {
 	s.fifo.push(e)
+	s.count(e)
 	if c := s.client; c != nil && e.inj == injNone && !s.touched {
 		s.touched = true
 		c.tx = wire.Idle // the state is the server's from here on
@@ -106,6 +107,34 @@ func (s *Server) push(e entry) {
 		}
 	default:
 		s.batch = true
+	}
+}
+
+// count counts what is sent to the server for a client.
+func (s *Server) count(e entry) {
+	n := s.counts
+	if n == nil {
+		return
+	}
+	switch e.kind {
+	case kSync, kQuery, kFunction:
+		if e.inj == injNone && e.fate == forward {
+			n.Queries++
+		}
+	case kBind:
+		if e.inj == injNone {
+			n.Binds++
+		}
+	case kParse:
+		if e.inj != injNone {
+			return
+		}
+		if e.fate != fallible && e.fate != swallow { // else it is one of ours
+			n.ClientParses++
+		}
+		if e.fate != fake {
+			n.ServerParses++
+		}
 	}
 }
 

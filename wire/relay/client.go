@@ -21,8 +21,11 @@ const (
 // owns the connection.
 type Client struct {
 	shared  *Shared
-	group   uint32  // database and role
+	group   uint32 // database and role
+	mode    Mode
 	server  *Server // nil unless bound
+	kept    *Server // in session mode: its server, also between transactions
+	counts  *Counts
 	want    *Params // settings that the client asked for
 	initial *Params // those of its startup packet
 	names   names
@@ -55,7 +58,7 @@ type Request struct {
 // group numbers its database and role: all servers of a group understand a text
 // alike.
 func NewClient(shared *Shared, group uint32, want *Params) *Client {
-	return &Client{shared: shared, group: group, want: want, initial: want, tx: wire.Idle}
+	return &Client{shared: shared, group: group, want: want, initial: want, tx: wire.Idle, counts: shared.uncounted()}
 }
 
 // Server returns the bound server, or nil.
@@ -89,6 +92,7 @@ func (c *Client) Refuse(e *wire.Error) { c.refusal = e }
 
 // Free drops the references that the client holds.
 func (c *Client) Free() {
+	c.Keep(nil)
 	t := c.shared.Statements
 	for i := range c.names.list {
 		t.release(c.names.list[i].st)

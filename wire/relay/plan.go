@@ -64,9 +64,10 @@ const (
 	Terminate              // the client said goodbye; everything before it has been read
 	Violation              // the client broke the protocol; Client.Fault says how
 	Broken                 // the server is out of step or unusable: close it, never reuse it
+	Blocked                // a client in statement mode has opened a transaction block: end it, and the server with it
 )
 
-var eventNames = [...]string{"none", "acquire", "release", "settled", "terminate", "violation", "broken"}
+var eventNames = [...]string{"none", "acquire", "release", "settled", "terminate", "violation", "broken", "blocked"}
 
 // String returns the event's name.
 func (e Event) String() string { return eventNames[e] }

@@ -12,6 +12,7 @@ type Shared struct {
 	MaxPrepared int // prepared statements kept on one server connection
 	TextLimit   int // bytes; a longer statement streams, and only its beginning is looked at
 	groups      uint32
+	rest        Counts
 }
 
 // NewGroup numbers a database and role.
@@ -56,6 +57,7 @@ type Server struct {
 	shared *Shared
 	group  uint32
 	client *Client // nil while idle, being cleaned or drained for a client that left
+	keeper *Client // in session mode: whose it is, also while client is nil
 	fifo   fifo
 
 	tx       byte   // state of the last ReadyForQuery
@@ -79,6 +81,7 @@ type Server struct {
 	begun       bool // the pending BEGIN was sent and is not answered: nothing may follow the first request
 	beginFailed bool // the pending BEGIN failed: the client is told 'E'
 	touched     bool // the bound client has sent something
+	counts      *Counts
 	fresh       bool // the open batch has its own unnamed statement
 	foreign     bool // an unnamed statement of an earlier client may be there
 	unnamed     *Statement
@@ -226,6 +229,9 @@ func (s *Server) Free() {
 		t.release(e.old)
 	}
 	s.client = nil
+	if s.keeper != nil {
+		s.keeper.kept, s.keeper = nil, nil
+	}
 	s.fifo = fifo{}
 	t.release(s.unnamed)
 	s.unnamed = nil

@@ -136,11 +136,14 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 			return c.acquire(m, r, p)
 		}
 	case sqltext.Begin:
+		if c.mode == Single {
+			return c.refuse(m, noBlocks, p), None
+		}
 		if c.tx != wire.Idle || !c.setBegin(text, p) {
 			return c.acquire(m, r, p)
 		}
 	case sqltext.Discard, sqltext.DeallocateAll:
-		if c.tx != wire.Idle || st.Kind == sqltext.Discard && !c.want.equal(c.initial) {
+		if c.tx != wire.Idle || c.mode == Session || st.Kind == sqltext.Discard && !c.want.equal(c.initial) {
 			return c.acquire(m, r, p) // a server tells what changes by it
 		}
 	case sqltext.Deallocate:
