@@ -376,13 +376,11 @@ func (s *Server) state(p *Plan) Event {
 		}
 		return None // something said out of turn
 	}
-	if s.touched && (c.rest == 0 || c.drop) && !c.awaitParams {
-		if s.tx == wire.Idle {
-			return Release
-		}
-		if c.mode == Single {
-			return Blocked
-		}
+	if s.touched && s.tx == wire.Idle && (c.rest == 0 || c.drop) && !c.awaitParams {
+		return Release
+	}
+	if c.mode == Single && s.touched && s.tx != wire.Idle {
+		return Blocked
 	}
 	return None
 }
