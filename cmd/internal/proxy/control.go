@@ -56,6 +56,20 @@ type Inspector interface {
 	Servers(ctx context.Context) ([]ServerState, error)
 }
 
+// Health is what a load balancer wants to know.
+type Health struct {
+	Draining bool // SIGTERM came, or Shutdown: nobody new should be sent here
+	Paused   bool // at least one upstream is paused
+	Down     bool // at least one upstream has no server and the last login failed
+}
+
+// Pulse is a question so cheap that it may come every second. Proxy implements it.
+type Pulse interface {
+	// Health is answered by the event loop. The error is ctx's if the loop does not
+	// answer, or ErrEnded.
+	Health(ctx context.Context) (Health, error)
+}
+
 // Change is one setting that a reload or SET has changed.
 type Change struct {
 	Key, Old, New string // secrets are masked

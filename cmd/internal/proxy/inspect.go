@@ -25,7 +25,9 @@ type Snapshot struct {
 	Roles     []RoleState     // that clients have logged in as
 
 	Refusals []RefusalState // the most frequent, bounded; the last one has empty names and stands for all others
+	Turned   []Count        // clients and requests refused that no workload counts (at the door, statements, ...), by reason
 	Ended    []Count        // sessions that ended, by reason
+	Traffic  Traffic        // of all clients since the start, also where workload, database or role are gone
 	Loop     loop.Stats
 	Memory   []MemoryState
 }
@@ -104,6 +106,7 @@ type WorkloadState struct {
 	Oldest               time.Duration // the longest wait now
 	DrainRate            float64       // transactions per second that its slots can end; 0 = not known
 	Granted              uint64
+	Withdrawn            uint64 // left or cancelled while they waited
 	Refused              [admission.Reasons]uint64
 	GrantWaits           admission.Waits
 	RefusalWaits         admission.Waits
