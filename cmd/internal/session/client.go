@@ -201,7 +201,7 @@ func (cl *Client) admit(now int64) bool {
 	v := co.gate.Admit(now, &cl.wait)
 	switch v.Outcome {
 	case admission.Granted:
-		co.set.Server(v.Grant).Payload.(*Server).grant(cl, v.Lane, now)
+		co.set.Server(v.Grant).Payload.(*Server).grant(cl, v.Ticket, now)
 		if cl.login {
 			cl.begin(now)
 			return false
@@ -218,8 +218,8 @@ func (cl *Client) admit(now int64) bool {
 }
 
 // granted takes the server that the gate has given to a waiting client.
-func (cl *Client) granted(sv *Server, lane bool, now int64) {
-	sv.grant(cl, lane, now)
+func (cl *Client) granted(sv *Server, t admission.Ticket, now int64) {
+	sv.grant(cl, t, now)
 	if cl.login {
 		cl.begin(now)
 		return

@@ -171,7 +171,7 @@ func (co *Core) deliver(now int64, out []admission.Verdict) {
 		cl := v.W.Owner.(*Client)
 		switch v.Outcome {
 		case admission.Granted:
-			cl.granted(co.set.Server(v.Grant).Payload.(*Server), v.Lane, now)
+			cl.granted(co.set.Server(v.Grant).Payload.(*Server), v.Ticket, now)
 		case admission.Refused:
 			cl.refused(v, now)
 		}

@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 
+	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/pool"
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
@@ -233,14 +234,14 @@ func (sv *Server) done(now int64) {
 // ticket is a slot that is taken: by a client, or still for one that left.
 type ticket struct {
 	held  bool
-	lane  bool  // one of the probe lane's
-	since int64 // when it was granted
+	gate  admission.Ticket // what the gate granted
+	since int64            // when it was granted
 }
 
 // grant marks the server as taken by a client.
-func (sv *Server) grant(cl *Client, lane bool, now int64) {
+func (sv *Server) grant(cl *Client, t admission.Ticket, now int64) {
 	sv.unwanted, sv.patience = false, 0
-	sv.client, sv.ticket = cl, ticket{held: true, lane: lane, since: now}
+	sv.client, sv.ticket = cl, ticket{held: true, gate: t, since: now}
 	cl.server, cl.pending = sv, true
 }
 
@@ -261,11 +262,7 @@ func (co *Core) endTicket(t ticket, now int64) {
 	} else {
 		co.lazy = true
 	}
-	if t.lane {
-		co.deliver(now, co.gate.DoneProbe(now, now-t.since, co.verdicts))
-	} else {
-		co.deliver(now, co.gate.Done(now, now-t.since, co.verdicts))
-	}
+	co.deliver(now, co.gate.Done(now, t.gate, now-t.since, co.verdicts))
 }
 
 // cancel asks Postgres to cancel what the server runs. Until that request's
