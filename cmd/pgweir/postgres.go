@@ -37,7 +37,7 @@ func askPostgres(ctx context.Context, u config.Upstream, log *slog.Logger) (conf
 		if err == nil {
 			return facts, nil
 		}
-		log.Warn("waiting for Postgres to work out budget = \"auto\"", "upstream", u.Name, "address", u.URL.Address(), "error", err)
+		log.Warn("waiting for Postgres to work out budget = \"auto\"", "upstream", u.Name, "address", u.URL.Hosts[0].Address, "error", err)
 		select {
 		case <-ctx.Done():
 			return facts, fmt.Errorf("upstream %s: budget = \"auto\" needs an answer from Postgres: %w; start Postgres, or give the budget as a number", u.Name, err)

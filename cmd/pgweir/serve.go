@@ -189,7 +189,7 @@ func upstream(ctx context.Context, c *config.Config, i int, log *slog.Logger) (p
 		log.Warn(n, "upstream", u.Name)
 	}
 	return proxy.Upstream{
-		Network: u.URL.Network(), Address: u.URL.Address(), Budget: b.Connections, Slots: b.Slots,
+		Network: u.URL.Hosts[0].Network, Address: u.URL.Hosts[0].Address, Budget: b.Connections, Slots: b.Slots,
 		ConnectTimeout: orForever(u.ServerConnectTimeout), ConnectParallel: u.ConnectParallel,
 		ConnectRate: float64(b.ConnectRate), Lifetime: u.ServerLifetime.Std(), IdleTimeout: u.ServerIdleTimeout.Std(),
 		UserTimeout: u.TCPUserTimeout.Std(), Role: u.URL.User, Password: u.URL.Password.Reveal(),
