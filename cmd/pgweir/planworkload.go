@@ -116,7 +116,7 @@ func (p *planner) matching(c *config.Config) {
 		word = ""
 	}
 	if earlier := beforeTools(c); earlier != "" {
-		p.line("", "a pg_dump that %s matches is not in tools: give it an application_name, or the role of its own", earlier)
+		p.line("", "a pg_dump by clients of %s runs there, not in tools: give it a role of its own, or put a workload for it first", earlier)
 	}
 }
 
