@@ -90,7 +90,7 @@ func serveConfig(ctx context.Context, c *config.Config, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	if o.Listeners, err = listen(c.Listen); err != nil {
+	if o.Listeners, err = listen(c.Listen, c.ReusePort); err != nil {
 		return err
 	}
 	px, err := proxy.New(o)
