@@ -92,30 +92,19 @@ func (g *Gate) Stats() Stats {
 		s.Workloads[i] = w
 	}
 	g.lent(s.Workloads, idle)
-	g.oldestHalted(s.Workloads)
-	for i := range s.Workloads {
-		if w := &s.Workloads[i]; w.Waiting > 0 && (s.Oldest == 0 || w.Oldest < s.Oldest) {
-			s.Oldest = w.Oldest
-		}
-	}
+	s.Oldest = g.oldest(s.Workloads)
 	return s
 }
 
 func (d *load) snapshot() WorkloadStats {
 	l, k := &d.lines[slots], &d.lines[sessions]
-	w := WorkloadStats{
+	return WorkloadStats{
 		Slots: d.part, Connections: k.own, Running: l.used + d.extra, Reserved: d.extra, Sessions: k.used,
 		Waiting: d.waiting(), Probes: d.probes, Paused: d.halted, MaxWaiting: d.maxWaiting(),
 		Borrowed: l.adds.borrowed, DrainRate: d.drain.perSecond(d.part),
 		Granted: d.stats.granted, Refused: d.stats.refused, Withdrawn: d.stats.withdrawn,
 		GrantWaits: d.stats.served, RefusalWaits: d.stats.turnedAway,
 	}
-	for i := range d.lines {
-		if h := d.lines[i].head; h != nil && (w.Oldest == 0 || h.arrived < w.Oldest) {
-			w.Oldest = h.arrived
-		}
-	}
-	return w
 }
 
 // lent spreads what is in use of all idle parts over those to whom they belong.
@@ -130,15 +119,33 @@ func (g *Gate) lent(all []WorkloadStats, idle int) {
 	}
 }
 
-func (g *Gate) oldestHalted(all []WorkloadStats) {
-	if g.halted == 0 {
-		return
-	}
-	for i := range g.keys {
-		for w := g.keys[i].halted; w != nil; w = w.links[mainLine].next {
-			if s := &all[w.Workload]; s.Oldest == 0 || w.arrived < s.Oldest {
-				s.Oldest = w.arrived
+// oldest fills in when each workload's oldest waiter arrived, and returns when
+// the oldest of all did; 0 where nobody waits.
+func (g *Gate) oldest(all []WorkloadStats) int64 {
+	for i, d := range g.loads {
+		all[i].Oldest = never
+		for kind := range d.lines {
+			if h := d.lines[kind].head; h != nil {
+				all[i].Oldest = min(all[i].Oldest, h.arrived)
 			}
 		}
 	}
+	if g.halted > 0 {
+		for k := range g.keys {
+			for w := g.keys[k].halted; w != nil; w = w.links[mainLine].next {
+				all[w.Workload].Oldest = min(all[w.Workload].Oldest, w.arrived)
+			}
+		}
+	}
+	first := int64(never)
+	for i := range all {
+		first = min(first, all[i].Oldest)
+		if all[i].Oldest == never {
+			all[i].Oldest = 0
+		}
+	}
+	if first == never {
+		return 0
+	}
+	return first
 }
