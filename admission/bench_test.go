@@ -22,13 +22,13 @@ func cycle(g *Gate, s *flat, w *Waiter, now int64, out []Verdict) []Verdict {
 	}
 	s.idle++
 	out = g.Supplied(now, w.Key, out[:0])
-	return g.Done(now, 1000, out)
+	return g.Done(now, Ticket{}, 1000, out)
 }
 
 // crowd fills a gate whose slots are all busy with n waiters.
 func crowd(n, slots, keys int) (*Gate, *flat, []Waiter) {
 	s := &flat{idle: slots}
-	g := New(Plan{Slots: slots, MaxWaiting: n}, s, nil)
+	g := New(Plan{Slots: slots, Workloads: []Workload{{MaxWaiting: n}}}, s, nil)
 	waiters := make([]Waiter, n+slots)
 	for i := range waiters {
 		waiters[i].Key = Key(i % keys)
@@ -42,7 +42,7 @@ func crowd(n, slots, keys int) (*Gate, *flat, []Waiter) {
 func turn(g *Gate, s *flat, now int64, out []Verdict) []Verdict {
 	s.idle++
 	out = g.Supplied(now, 0, out[:0])
-	out = g.Done(now, 1000, out)
+	out = g.Done(now, Ticket{}, 1000, out)
 	if len(out) != 1 || out[0].Outcome != Granted {
 		panic("nobody granted")
 	}

@@ -48,7 +48,7 @@ func (g *Gate) pick() (w *Waiter, lane bool) {
 // the database is away, else MaxWait. Being the first thing that every dispatch
 // does, it keeps them from being granted. It notes when the next is due.
 func (g *Gate) expire(now int64, out []Verdict) []Verdict {
-	shortest := min(g.plan.MaxWait, g.plan.NoServerWait)
+	shortest := min(g.plan.Workloads[0].MaxWait, g.plan.Workloads[0].NoServerWait)
 	g.due = never
 	for w := g.queue.Oldest(); w != nil; {
 		younger := g.queue.Younger(w)
@@ -56,9 +56,9 @@ func (g *Gate) expire(now int64, out []Verdict) []Verdict {
 			g.due = min(g.due, w.arrived+shortest) // and so all behind it
 			break
 		}
-		limit, reason := g.plan.MaxWait, QueueAge
+		limit, reason := g.plan.Workloads[0].MaxWait, QueueAge
 		if g.down != nil && g.down.Down(w.Key) {
-			limit, reason = g.plan.NoServerWait, NoServer
+			limit, reason = g.plan.Workloads[0].NoServerWait, NoServer
 		}
 		if now-w.arrived >= limit {
 			out = append(out, g.evict(now, w, reason))
@@ -106,7 +106,7 @@ func (g *Gate) granted(now int64, w *Waiter, grant uint32, lane bool) Verdict {
 	g.stats.granted++
 	g.stats.served.add(waited)
 	return Verdict{
-		W: w, Outcome: Granted, Lane: lane, Grant: grant,
+		W: w, Outcome: Granted, Ticket: Ticket{Workload: w.Workload, Want: w.Want, Lane: lane}, Grant: grant,
 		Waited: waited, Queued: g.queue.Len(), Slots: g.plan.Slots,
 	}
 }

@@ -7,9 +7,6 @@ const (
 	passOver = 50e6
 	// moveEvery is the shortest time between two servers given up by force.
 	moveEvery = 500e6
-	// defaultMaxWait and defaultProbes hold where the plan says 0.
-	defaultMaxWait = 2e9
-	defaultProbes  = 100
 	// maxAuto bounds the automatic queue length, slotsAuto times the slots is
 	// its floor.
 	maxAuto   = 1000
@@ -17,38 +14,6 @@ const (
 	// never is the time that does not come.
 	never = math.MaxInt64
 )
-
-// Plan is what a gate enforces. Reconfigure replaces it.
-type Plan struct {
-	// Slots is how many transactions run at once; 0 or less = none, everybody
-	// waits.
-	Slots int
-	// MaxWait is the longest time in the queue, in ns; 0 or less = 2 s.
-	MaxWait int64
-	// NoServerWait is MaxWait for those whose database is away, as the supply
-	// tells by Downer; 0 or less = MaxWait.
-	NoServerWait int64
-	// MaxWaiting bounds the queue, probes not counted. 0 or less = automatic:
-	// as many as drain within MaxWait but at most 1,000, and at least 4 x Slots;
-	// 1,000 as long as the drain rate is not known.
-	MaxWaiting int
-	// ProbeWaiting bounds the waiting probes; 0 or less = 100.
-	ProbeWaiting int
-}
-
-func (p Plan) withDefaults() Plan {
-	p.Slots = max(p.Slots, 0)
-	if p.MaxWait <= 0 {
-		p.MaxWait = defaultMaxWait
-	}
-	if p.NoServerWait <= 0 {
-		p.NoServerWait = p.MaxWait
-	}
-	if p.ProbeWaiting <= 0 {
-		p.ProbeWaiting = defaultProbes
-	}
-	return p
-}
 
 // Gate is the admission to one upstream. It has no lock: the caller's mutex
 // guards it together with its Supply. Times are the caller's monotonic
@@ -158,23 +123,17 @@ func (g *Gate) Withdraw(now int64, w *Waiter) bool {
 
 // Done ends a ticket that held its slot for held ns, and grants the slot. Put
 // the ticket's server back first and say Supplied, so that the order sees it.
-// It panics if no ticket is out.
-func (g *Gate) Done(now, held int64, out []Verdict) []Verdict {
-	if g.running == 0 {
+// It panics if no such ticket is out.
+func (g *Gate) Done(now int64, t Ticket, held int64, out []Verdict) []Verdict {
+	if g.running == 0 || t.Lane && g.inLane == 0 {
 		panic("admission: Done without a ticket")
+	}
+	if t.Lane {
+		g.inLane--
 	}
 	g.running--
 	g.drain.add(held)
 	return g.dispatch(now, out)
-}
-
-// DoneProbe is Done for a ticket whose verdict said Lane.
-func (g *Gate) DoneProbe(now, held int64, out []Verdict) []Verdict {
-	if g.inLane == 0 {
-		panic("admission: DoneProbe without a ticket of the lane")
-	}
-	g.inLane--
-	return g.Done(now, held, out)
 }
 
 // Supplied says that a server of k became idle.
@@ -233,8 +192,8 @@ func (g *Gate) Waiting() int { return g.queue.Len() }
 
 // maxWaiting is the queue's bound in force.
 func (g *Gate) maxWaiting() int {
-	if g.plan.MaxWaiting > 0 {
-		return g.plan.MaxWaiting
+	if g.plan.Workloads[0].MaxWaiting > 0 {
+		return g.plan.Workloads[0].MaxWaiting
 	}
 	floor := slotsAuto * max(g.plan.Slots, 1)
 	if !g.drain.known() {
@@ -242,7 +201,7 @@ func (g *Gate) maxWaiting() int {
 		// break a good day, and max_wait bounds them all the same.
 		return max(floor, maxAuto)
 	}
-	n := g.drain.within(g.plan.MaxWait, g.plan.Slots)
+	n := g.drain.within(g.plan.Workloads[0].MaxWait, g.plan.Slots)
 	return max(floor, int(min(n, maxAuto)))
 }
 

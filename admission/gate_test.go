@@ -83,7 +83,7 @@ func TestDemandFollowsEveryChange(t *testing.T) {
 		t.Error("withdraw")
 	}
 	expect("demand 3: 1 waiting, 1 free")
-	if out := g.Done(0, 1, nil); len(out) > 0 {
+	if out := g.Done(0, Ticket{}, 1, nil); len(out) > 0 {
 		t.Error(out)
 	}
 	expect("demand 3: 1 waiting, 2 free")
@@ -93,7 +93,7 @@ func TestDemandFollowsEveryChange(t *testing.T) {
 		t.Error(out)
 	}
 	expect("demand 3: 0 waiting, 1 free")
-	g.Done(0, 1, nil) // nobody waits, nobody is told
+	g.Done(0, Ticket{}, 1, nil) // nobody waits, nobody is told
 	expect()
 }
 
@@ -118,19 +118,19 @@ func TestProbeTakesItsLaneAtTheDoor(t *testing.T) {
 	g := New(Plan{Slots: 3}, s, nil)
 	admit(t, g, 0, 0, false)
 	s.idle[0] = 2 // back, not reported
-	if _, v := admit(t, g, 0, 0, true); v.Outcome != Granted || !v.Lane {
+	if _, v := admit(t, g, 0, 0, true); v.Outcome != Granted || !v.Ticket.Lane {
 		t.Fatalf("the lane is free: %+v", v)
 	}
 	if _, v := admit(t, g, 0, 0, true); v.Outcome != Queued {
 		t.Fatalf("the lane is taken: %+v", v)
 	}
 	s.idle[0]++
-	out := g.DoneProbe(0, 1, nil)
+	out := g.Done(0, Ticket{Lane: true}, 1, nil)
 	if len(out) != 0 {
 		t.Fatalf("not reported, but %+v", out)
 	}
 	out = g.Supplied(0, 0, nil)
-	if len(out) != 2 || !out[0].Lane || out[1].Lane {
+	if len(out) != 2 || !out[0].Ticket.Lane || out[1].Ticket.Lane {
 		t.Fatalf("%+v", out)
 	}
 	if st := g.Stats(); st.Lane != 1 || st.Running != 2 {
@@ -146,7 +146,7 @@ func TestHeadIsFavouredAfterFiftyMilliseconds(t *testing.T) {
 	pass := func(now int64) {
 		s.idle[1]++
 		admit(t, g, now, 1, false)
-		g.Done(now, 1, nil)
+		g.Done(now, Ticket{}, 1, nil)
 	}
 	steals := func() (n []string) {
 		for _, a := range s.drain() {
@@ -213,7 +213,7 @@ func TestRefusedStealCostsNoMove(t *testing.T) {
 
 func TestExpiry(t *testing.T) {
 	s := newShelf()
-	g := New(Plan{Slots: 1, MaxWait: 100 * ms}, s, nil)
+	g := New(Plan{Slots: 1, Workloads: []Workload{{MaxWait: 100 * ms}}}, s, nil)
 	s.down[1] = true
 	admit(t, g, 0, 0, false)
 	admit(t, g, 10*ms, 1, true)
@@ -274,7 +274,7 @@ func TestDrainRefusesNowAndLater(t *testing.T) {
 	if _, v := admit(t, g, 0, 0, false); v.Reason != Draining {
 		t.Fatalf("%+v", v)
 	}
-	if out := g.Done(0, 1, nil); len(out) != 0 || g.Stats().Running != 0 {
+	if out := g.Done(0, Ticket{}, 1, nil); len(out) != 0 || g.Stats().Running != 0 {
 		t.Fatalf("%+v", out)
 	}
 }
@@ -296,18 +296,18 @@ func TestAutomaticBound(t *testing.T) {
 		{"explicit", 10, 1000, ms, 2000 * ms, 7, 7},
 	} {
 		s := newShelf()
-		g := New(Plan{Slots: tc.slots, MaxWait: tc.wait, MaxWaiting: tc.explicit}, s, nil)
+		g := New(Plan{Slots: tc.slots, Workloads: []Workload{{MaxWait: tc.wait, MaxWaiting: tc.explicit}}}, s, nil)
 		for range tc.tickets {
 			s.idle[0] = 1
 			admit(t, g, 0, 0, false)
-			g.Done(0, tc.held, nil)
+			g.Done(0, Ticket{}, tc.held, nil)
 		}
 		if got := g.Stats().MaxWaiting; got != tc.bound {
 			t.Errorf("%s: %d, want %d", tc.name, got, tc.bound)
 		}
 		n := 0
 		g.plan.Slots = 0 // nobody runs any more; the bound stays that of the plan
-		g.plan.MaxWaiting = tc.bound
+		g.plan.Workloads[0].MaxWaiting = tc.bound
 		for {
 			if _, v := admit(t, g, 0, 0, false); v.Reason == QueueFull {
 				break
@@ -335,11 +335,11 @@ func TestRetryAfter(t *testing.T) {
 		{9000 * ms, 50, 0.5, 5000 * ms},
 	} {
 		s := newShelf()
-		g := New(Plan{Slots: 2, MaxWaiting: tc.waiting}, s, func() float64 { return tc.rnd })
+		g := New(Plan{Slots: 2, Workloads: []Workload{{MaxWaiting: tc.waiting}}}, s, func() float64 { return tc.rnd })
 		for range 200 {
 			s.idle[0] = 1
 			admit(t, g, 0, 0, false)
-			g.Done(0, tc.held, nil)
+			g.Done(0, Ticket{}, tc.held, nil)
 		}
 		for range tc.waiting {
 			admit(t, g, 0, 0, false)
@@ -353,12 +353,12 @@ func TestRetryAfter(t *testing.T) {
 
 func TestReconfigure(t *testing.T) {
 	s := newShelf()
-	g := New(Plan{Slots: 1, MaxWait: 1000 * ms}, s, nil)
+	g := New(Plan{Slots: 1, Workloads: []Workload{{MaxWait: 1000 * ms}}}, s, nil)
 	s.idle[0] = 3
 	admit(t, g, 0, 0, false)
 	admit(t, g, 0, 0, false)
 	admit(t, g, 60*ms, 0, false)
-	out := g.Reconfigure(100*ms, Plan{Slots: 2, MaxWait: 100 * ms}, nil)
+	out := g.Reconfigure(100*ms, Plan{Slots: 2, Workloads: []Workload{{MaxWait: 100 * ms}}}, nil)
 	if len(out) != 2 || out[0].Reason != QueueAge || out[1].Outcome != Granted {
 		t.Fatalf("%+v", out)
 	}
@@ -381,8 +381,8 @@ func TestMisusePanics(t *testing.T) {
 			g.Admit(0, w)
 			g.Admit(0, w)
 		},
-		"done without ticket":       func() { New(Plan{}, newShelf(), nil).Done(0, 0, nil) },
-		"done probe without ticket": func() { New(Plan{}, newShelf(), nil).DoneProbe(0, 0, nil) },
+		"done without ticket":       func() { New(Plan{}, newShelf(), nil).Done(0, Ticket{}, 0, nil) },
+		"done probe without ticket": func() { New(Plan{}, newShelf(), nil).Done(0, Ticket{Lane: true}, 0, nil) },
 	} {
 		func() {
 			defer func() {
@@ -440,7 +440,7 @@ func (away) Down(k Key) bool                   { return k%2 == 0 }
 
 func TestDatabaseThatIsAwayHasItsOwnWait(t *testing.T) {
 	for _, noServer := range []int64{50, 200} { // shorter and longer than max_wait
-		g := New(Plan{Slots: 1, MaxWait: 100, NoServerWait: noServer}, away{}, nil)
+		g := New(Plan{Slots: 1, Workloads: []Workload{{MaxWait: 100, NoServerWait: noServer}}}, away{}, nil)
 		var w [4]Waiter
 		for i := range w {
 			w[i].Key = Key(i)

@@ -5,15 +5,47 @@ package admission
 // indexed by it, so callers number keys from 0 without large holes.
 type Key uint32
 
+// Want is what a waiter asks for.
+type Want uint8
+
+// The wants.
+const (
+	// Transaction is a slot and an idle server of the key. End it with Done.
+	Transaction Want = iota
+	// Session is a server to keep, and no slot: the login of session mode. End
+	// it with Release when that server went back or ended.
+	Session
+	// Slot is a slot for a transaction of a session that keeps its server: the
+	// grant has no server. End it with Done.
+	Slot
+	wants
+)
+
+// String returns the want in lower case.
+func (w Want) String() string {
+	switch w {
+	case Transaction:
+		return "transaction"
+	case Session:
+		return "session"
+	case Slot:
+		return "slot"
+	}
+	return "unknown"
+}
+
 // Waiter is one session's place in the queue, embedded in the session so that
-// waiting allocates nothing. Set Key, Probe and Owner before Admit and leave
+// waiting allocates nothing. Set the exported fields before Admit and leave
 // them alone until the final verdict. The zero value is ready; a Waiter is
 // used again for the session's next transaction and never copied while it
 // waits.
 type Waiter struct {
-	Key   Key
-	Probe bool // a driver's liveness probe: may use the probe lane
-	Owner any  // whoever the verdict is delivered to; the gate never looks at it
+	Key      Key
+	Workload uint16 // index in Plan.Workloads
+	Want     Want
+	Probe    bool // a driver's liveness probe: may use the probe lane
+	Reserved bool // may use Plan.Extra
+	Owner    any  // whoever the verdict is delivered to; the gate never looks at it
 
 	gate    *Gate // the gate it waits at; nil = does not wait
 	arrived int64
@@ -88,19 +120,26 @@ func (o Outcome) String() string {
 	return "unknown"
 }
 
+// Ticket is a granted permission, to be given back when it ends.
+type Ticket struct {
+	Workload uint16
+	Want     Want
+	Lane     bool // granted ahead of its turn by the probe lane
+	Extra    bool // on one of Plan.Extra's slots
+}
+
 // Verdict is the gate's answer about one waiter. Verdicts that are appended to
 // a caller's slice are final and are delivered after the lock is released.
 type Verdict struct {
 	W       *Waiter
 	Outcome Outcome
 	Reason  Reason // why, if Refused
-	// Lane: granted ahead of its turn by the probe lane. End such a ticket with
-	// DoneProbe instead of Done.
-	Lane   bool
-	Grant  uint32 // the reserved server's handle, if Granted
-	Waited int64  // ns between Admit and this verdict
-	// Queued is how many were waiting when the verdict was made (without this
-	// one, except when it was just queued), Slots how many may run.
+	Ticket  Ticket // to give back to Done, if Granted
+	Grant   uint32 // the reserved server's handle, if Granted; 0 for a Slot
+	Waited  int64  // ns of real time between Admit and this verdict
+	// Queued is how many of the workload were waiting when the verdict was made
+	// (without this one, except when it was just queued), Slots the workload's
+	// part of the slots, rounded, at least 1 if there are any.
 	Queued, Slots int
 	// RetryAfter is when a refused client may sensibly come back, in ns: twice
 	// the time that the queue needs, between 100 ms and 5 s, times a random 0.5

@@ -35,9 +35,11 @@ func TestGateAndSetAgreeWithModel(t *testing.T) {
 		budget := rapid.IntRange(1, 6).Draw(t, "budget")
 		keys := rapid.IntRange(1, 4).Draw(t, "keys")
 		p := admission.Plan{
-			Slots:        rapid.IntRange(1, budget).Draw(t, "slots"),
-			MaxWait:      rapid.Int64Range(20, 2000).Draw(t, "max wait") * ms,
-			MaxWaiting:   rapid.IntRange(0, 12).Draw(t, "max waiting"),
+			Slots: rapid.IntRange(1, budget).Draw(t, "slots"),
+			Workloads: []admission.Workload{{
+				MaxWait:    rapid.Int64Range(20, 2000).Draw(t, "max wait") * ms,
+				MaxWaiting: rapid.IntRange(0, 12).Draw(t, "max waiting"),
+			}},
 			ProbeWaiting: rapid.IntRange(0, 2).Draw(t, "probe waiting"),
 		}
 		limit := rapid.IntRange(0, 3).Draw(t, "key limit")
@@ -162,7 +164,7 @@ func (w *world) resize(t *rapid.T) {
 
 func (w *world) reconfigure(t *rapid.T) {
 	w.plan.Slots = rapid.IntRange(0, 6).Draw(t, "slots")
-	w.plan.MaxWait = rapid.Int64Range(20, 2000).Draw(t, "max wait") * ms
+	w.plan.Workloads[0].MaxWait = rapid.Int64Range(20, 2000).Draw(t, "max wait") * ms
 	w.pending = w.gate.Reconfigure(w.now, w.plan, w.pending)
 	w.deliver()
 }
@@ -172,7 +174,9 @@ func (w *world) reconfigure(t *rapid.T) {
 // granted, and in the end nothing is left.
 func (w *world) settle(t *rapid.T) {
 	w.setBudget(max(w.budget, 1))
-	w.plan = admission.Plan{Slots: max(1, w.plan.Slots), MaxWait: 3600 * 1000 * ms, MaxWaiting: 100}
+	w.plan = admission.Plan{
+		Slots: max(1, w.plan.Slots), Workloads: []admission.Workload{{MaxWait: 3600 * 1000 * ms, MaxWaiting: 100}},
+	}
 	w.pending = w.gate.Reconfigure(w.now, w.plan, w.pending)
 	w.deliver()
 	for _, s := range w.sessions {

@@ -48,8 +48,8 @@ func scriptWorld(t *testing.T, d *datadriven.TestData) *world {
 		return n
 	}
 	p := admission.Plan{
-		Slots: int(arg("slots")), MaxWait: arg("max-wait") * ms,
-		MaxWaiting: int(arg("max-waiting")), ProbeWaiting: int(arg("probe-waiting")),
+		Slots: int(arg("slots")), ProbeWaiting: int(arg("probe-waiting")),
+		Workloads: []admission.Workload{{MaxWait: arg("max-wait") * ms, MaxWaiting: int(arg("max-waiting"))}},
 	}
 	o := pool.Options{
 		Budget: int(arg("budget")), ConnectParallel: int(arg("parallel")), ConnectRate: float64(arg("rate")),
@@ -63,8 +63,8 @@ func scriptWorld(t *testing.T, d *datadriven.TestData) *world {
 	}
 	w := newWorld(p, o, func() float64 { return 0.5 }, 32, 1)
 	w.now = 0
-	if w.plan.MaxWait == 0 {
-		w.plan.MaxWait = 2000 * ms
+	if w.plan.Workloads[0].MaxWait == 0 {
+		w.plan.Workloads[0].MaxWait = 2000 * ms
 	}
 	return w
 }
@@ -117,7 +117,7 @@ func (w *world) command(name string, args []string) bool {
 		if name == "slots" {
 			w.plan.Slots = n[0]
 		} else {
-			w.plan.MaxWait = int64(n[0]) * ms
+			w.plan.Workloads[0].MaxWait = int64(n[0]) * ms
 		}
 		w.pending = w.gate.Reconfigure(w.now, w.plan, w.pending)
 		w.deliver()

@@ -464,7 +464,7 @@ func BenchmarkTransaction(b *testing.B) {
 		if s.Put(0, sv) {
 			out = g.Supplied(0, sv.Key, out[:0])
 		}
-		out = g.Done(0, 1000, out)
+		out = g.Done(0, v.Ticket, 1000, out)
 		running[i] = out[0]
 		g.Admit(0, v.W)
 		actions = s.Actions(actions[:0])

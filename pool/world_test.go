@@ -15,7 +15,7 @@ type session struct {
 	w       admission.Waiter
 	id      int
 	waiting bool
-	lane    bool
+	ticket  admission.Ticket
 	server  *pool.Server // while it has a ticket
 	started int64
 	order   int // of its last Admit
@@ -157,7 +157,7 @@ func (w *world) verdict(v admission.Verdict) {
 		if v.Reason == admission.None || v.RetryAfter < 50*ms || v.RetryAfter > 7500*ms {
 			w.failf("session %d: bad refusal %+v", s.id, v)
 		}
-		if v.Reason == admission.QueueAge && v.Waited < w.plan.MaxWait {
+		if v.Reason == admission.QueueAge && v.Waited < w.plan.Workloads[0].MaxWait {
 			w.failf("session %d: refused for age after %d", s.id, v.Waited)
 		}
 	default:
@@ -174,7 +174,7 @@ func (w *world) grant(s *session, v admission.Verdict) {
 		return
 	case w.owner[sv] != nil:
 		w.failf("server %#x has two owners", sv.ID)
-	case v.Waited >= w.plan.MaxWait:
+	case v.Waited >= w.plan.Workloads[0].MaxWait:
 		w.failf("session %d was granted after %d", s.id, v.Waited)
 	case !s.w.Probe && s.order < w.lastKey[s.w.Key]:
 		w.failf("session %d of key %d was granted out of order", s.id, s.w.Key)
@@ -183,11 +183,11 @@ func (w *world) grant(s *session, v admission.Verdict) {
 		w.lastKey[s.w.Key] = s.order
 	}
 	lane := ""
-	if v.Lane {
+	if v.Ticket.Lane {
 		lane = " by the lane"
 	}
 	w.print("session %d granted %s after %d ms%s", s.id, w.name(sv), v.Waited/ms, lane)
-	w.owner[sv], s.server, s.lane, s.started = s, sv, v.Lane, w.now
+	w.owner[sv], s.server, s.ticket, s.started = s, sv, v.Ticket, w.now
 }
 
 func (w *world) admit(s *session, probe bool) {
@@ -220,7 +220,7 @@ func (w *world) full(probe bool) bool {
 	if probe {
 		return w.plan.ProbeWaiting > 0 && n >= w.plan.ProbeWaiting
 	}
-	bound := w.plan.MaxWaiting
+	bound := w.plan.Workloads[0].MaxWaiting
 	if bound == 0 {
 		bound = w.gate.Stats().MaxWaiting
 		if least := 4 * max(w.plan.Slots, 1); bound < least {
@@ -248,11 +248,7 @@ func (w *world) finish(s *session, broken bool) {
 	} else if w.set.Put(w.now, sv) {
 		w.supplied(sv)
 	}
-	if s.lane {
-		w.pending = w.gate.DoneProbe(w.now, w.now-s.started, w.pending)
-	} else {
-		w.pending = w.gate.Done(w.now, w.now-s.started, w.pending)
-	}
+	w.pending = w.gate.Done(w.now, s.ticket, w.now-s.started, w.pending)
 	w.deliver()
 }
 
@@ -317,7 +313,7 @@ func (w *world) fire() int64 {
 		w.failf("fired at %d, to be fired again at %d", w.now, next)
 	}
 	for _, s := range w.sessions {
-		if s.waiting && (w.now-s.w.Arrived() >= w.plan.MaxWait || next > s.w.Arrived()+w.plan.MaxWait) {
+		if s.waiting && (w.now-s.w.Arrived() >= w.plan.Workloads[0].MaxWait || next > s.w.Arrived()+w.plan.Workloads[0].MaxWait) {
 			w.failf("session %d waits for %d, to be fired in %d", s.id, w.now-s.w.Arrived(), next-w.now)
 		}
 	}

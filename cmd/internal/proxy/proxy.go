@@ -64,8 +64,10 @@ func New(o Options) (*Proxy, error) {
 			Lifetime: int64(u.Lifetime), IdleTimeout: int64(u.IdleTimeout), Rand: rand.Float64,
 		})
 		gate := admission.New(admission.Plan{
-			Slots: u.Slots, MaxWait: int64(o.Workload.MaxWait), MaxWaiting: o.Workload.MaxWaiting,
-			NoServerWait: max(1, int64(o.Workload.NoServerWait)),
+			Slots: u.Slots, Workloads: []admission.Workload{{
+				MaxWait: int64(o.Workload.MaxWait), MaxWaiting: o.Workload.MaxWaiting,
+				NoServerWait: max(1, int64(o.Workload.NoServerWait)),
+			}},
 		}, set, rand.Float64)
 		up.core = session.New(up, shared, gate, set, session.Options{
 			CancelAbandoned: o.Workload.CancelAbandoned, DetailPool: o.Workload.Name,

@@ -117,7 +117,9 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	set := pool.New(pool.Options{
 		Budget: o.Budget, ConnectParallel: 2, ConnectRate: 1000, Lifetime: o.Lifetime, IdleTimeout: 3 * o.Lifetime, Rand: rnd.Float64,
 	})
-	gate := admission.New(admission.Plan{Slots: o.Slots, MaxWait: o.MaxWait, MaxWaiting: o.MaxWaiting}, set, rnd.Float64)
+	gate := admission.New(admission.Plan{
+		Slots: o.Slots, Workloads: []admission.Workload{{MaxWait: o.MaxWait, MaxWaiting: o.MaxWaiting}},
+	}, set, rnd.Float64)
 	shared := &relay.Shared{Statements: relay.NewStatements(o.Memory), MaxPrepared: o.MaxPrepared, TextLimit: o.TextLimit}
 	w.core = session.New(w, shared, gate, set, session.Options{CancelAbandoned: o.Cancel, DetailPool: "default"})
 	for i := range o.Clients {
