@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"net/netip"
 	"runtime/debug"
 
 	"github.com/pgweir/pgweir/cmd/internal/loop"
@@ -12,20 +13,25 @@ import (
 // clientConn hands a client connection's events to its session. Owned by the
 // loop thread once adopted.
 type clientConn struct {
-	up   *upstream
-	cl   *session.Client
-	who  *admitted // until the session exists
-	addr string
+	up    *cluster
+	cl    *session.Client
+	who   *admitted // until the session exists
+	addr  string
+	local string
+	ip    netip.Addr
 }
 
 // Open implements loop.Opener: the session begins.
 func (h *clientConn) Open(c *loop.Conn, now int64) {
 	px, co, who := h.up.px, h.up.core, h.who
 	h.who = nil
-	info := co.Key(who.database, who.role)
+	info := co.Key(who.dbname, who.user)
 	info.Target = who.target(info.Target)
 	pid := px.sessions.add()
-	h.cl = co.NewClient(c, info, relay.NewParams(who.params), who.key(pid))
+	params := relay.NewParams(who.params)
+	application, _ := params.Get("application_name")
+	g := h.up.group(info, h, who.database, who.role, application)
+	h.cl = co.NewClient(c, g, params, who.key(pid))
 	h.cl.Tag = h
 	px.sessions.set(pid, h.cl)
 	h.cl.Start(now)
@@ -61,21 +67,23 @@ func (h *clientConn) End(_ *loop.Conn, _ loop.End, now int64) {
 }
 
 // Ended implements session.Env.
-func (up *upstream) Ended(cl *session.Client, reason session.Reason) {
+func (up *cluster) Ended(cl *session.Client, reason session.Reason) {
 	px := up.px
 	px.sessions.remove(cl.Key().PID)
 	px.clients.Add(-1)
-	h := cl.Tag.(*clientConn)
-	level := levelOf(reason)
-	px.o.Log.Log(context.Background(), level, "session ended", "reason", reason.String(),
-		"client", h.addr, "database", cl.Info().Database, "role", cl.Info().Role)
+	px.endings[reason]++
+	h, g := cl.Tag.(*clientConn), cl.Group()
+	if level := levelOf(reason); px.o.Log.Enabled(context.Background(), level) {
+		px.o.Log.Log(context.Background(), level, "session ended", "reason", reason.String(),
+			"client", h.addr, "database", g.Database, "role", g.Role, "workload", g.Workload.Name)
+	}
 	px.checkDrained()
 }
 
 // serverConn hands a server connection's events to its session. Owned by the
 // loop thread once adopted.
 type serverConn struct {
-	up     *upstream
+	up     *cluster
 	sv     *session.Server
 	opened func(c *loop.Conn, now int64)
 }
@@ -108,7 +116,7 @@ func (h *serverConn) End(_ *loop.Conn, _ loop.End, now int64) { h.sv.Gone(now) }
 
 // panicked keeps one session's bad luck from ending all: it is logged with its
 // stack and the session is ended. A second panic on the way is not caught.
-func (up *upstream) panicked(r any, cl *session.Client, sv *session.Server, now int64) {
+func (up *cluster) panicked(r any, cl *session.Client, sv *session.Server, now int64) {
 	up.px.o.Log.Error("internal error", "panic", r, "stack", string(debug.Stack()))
 	up.core.Panicked(cl, sv, now)
 }

@@ -36,17 +36,20 @@ func (co *Core) Pause(now int64, meant func(*KeyInfo) bool) {
 }
 
 // Resume ends every Pause of the keys that are meant.
-func (co *Core) Resume(now int64, meant func(*KeyInfo) bool) {
+// It reports whether there was one. Keys that come later are not paused any more.
+func (co *Core) Resume(now int64, meant func(*KeyInfo) bool) (changed bool) {
+	changed = len(co.paused) > 0
 	co.paused = nil
 	for _, k := range co.keys {
 		if co.gate.Paused(k.Key) && !meant(k) {
-			k := k
 			co.paused = append(co.paused, func(o *KeyInfo) bool { return o == k })
 		}
 	}
+	changed = changed && len(co.paused) < len(co.keys)
 	co.deliver(now, co.gate.Resume(now, co.keysOf(meant), co.verdicts))
 	co.timer = true
 	co.act(now)
+	return changed
 }
 
 // Paused reports whether the key's clients are paused.

@@ -61,6 +61,7 @@ const (
 	Internal                      // pgweir failed: see the log
 	Killed                        // an administrator ended it
 	IdleTimeout                   // it was idle for longer than client_idle_timeout
+	Reloaded                      // a reload has sent its database elsewhere
 	Block                         // it opened a transaction block in statement mode
 	Reasons         = iota        // how many there are
 )
@@ -68,7 +69,7 @@ const (
 var reasonNames = [...]string{
 	"goodbye", "client_eof", "client_lost", "protocol", "server_lost", "server_desync",
 	"login_refused", "login_failed", "draining", "lifetime", "server_closed", "abandoned",
-	"internal", "killed", "idle_timeout", "statement_mode",
+	"internal", "killed", "idle_timeout", "reloaded", "statement_mode",
 }
 
 // String returns the reason as metrics and logs name it.
