@@ -168,3 +168,8 @@ type Supply interface {
 // server of k is open and the last attempt to open one failed: waiters of k
 // that grow too old are then refused with NoServer instead of QueueAge.
 type Downer interface{ Down(k Key) bool }
+
+// Warmer is a Supply that knows whether it is still opening what it may open.
+// Warming reports that servers are on their way, or k may get one at once, and
+// that nothing speaks against success.
+type Warmer interface{ Warming(k Key) bool }

@@ -29,7 +29,7 @@ type layer struct {
 func layers() map[string]layer {
 	core := []string{"wire", "wire/scram", "wire/sqltext", "wire/relay", "admission", "costlimit", "pool", "config"}
 	front := append(slices.Clone(core), "admission/fleet", "admission/fleet/pgstore", "config/pgbouncer",
-		"cmd/internal/loop", "cmd/internal/session", "cmd/internal/login")
+		"cmd/internal/loop", "cmd/internal/session", "cmd/internal/login", "cmd/internal/upstream")
 	over := append(slices.Clone(front), "cmd/internal/proxy")
 	top := append(slices.Clone(over), "cmd/internal/console", "cmd/internal/status",
 		"cmd/internal/bench", "cmd/internal/sim", "cmd/internal/demo")
@@ -50,9 +50,10 @@ func layers() map[string]layer {
 		"config":           {level: 3, may: []string{"admission", "admission/fleet", "costlimit", "pool", "wire"}},
 		"config/pgbouncer": {level: 3, may: []string{"config"}},
 
-		"cmd/internal/session": {level: 4, may: core},
-		"cmd/internal/login":   {level: 4, may: core},
-		"cmd/internal/sim":     {level: 4, may: append(slices.Clone(core), "cmd/internal/session", "wire/wiretest"), test: true},
+		"cmd/internal/session":  {level: 4, may: core},
+		"cmd/internal/login":    {level: 4, may: core},
+		"cmd/internal/upstream": {level: 4, may: append(slices.Clone(core), "cmd/internal/login")},
+		"cmd/internal/sim":      {level: 4, may: append(slices.Clone(core), "cmd/internal/session", "wire/wiretest"), test: true},
 
 		"cmd/internal/proxy":   {level: 5, may: front},
 		"cmd/internal/console": {level: 5, may: over},

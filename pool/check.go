@@ -13,6 +13,9 @@ func (s *Set) Check() error {
 	if s.total() > s.ceiling {
 		return fmt.Errorf("pool: %d places taken, %d allowed", s.total(), s.ceiling)
 	}
+	if s.ordinary > s.most {
+		return fmt.Errorf("pool: %d places of ordinary keys, %d allowed", s.ordinary, s.most)
+	}
 	var c census
 	c.keys = make([]keyState, len(s.keys))
 	for slot, sv := range s.places {
@@ -22,6 +25,9 @@ func (s *Set) Check() error {
 		if err := c.add(slot, sv); err != nil {
 			return fmt.Errorf("pool: %w", err)
 		}
+	}
+	if c.ordinary != s.ordinary || c.leaving != s.leaving {
+		return fmt.Errorf("pool: counted %d ordinary, %d of these leave, kept %d, %d", c.ordinary, c.leaving, s.ordinary, s.leaving)
 	}
 	if c.count != s.count || c.held != s.held || c.heirs != s.heirs {
 		return fmt.Errorf("pool: counted %v with %d held and %d heirs, kept %v, %d, %d",
@@ -43,6 +49,8 @@ func (s *Set) Check() error {
 type census struct {
 	count       [states]int
 	held, heirs int
+	ordinary    int
+	leaving     int
 	keys        []keyState
 }
 
@@ -61,6 +69,12 @@ func (c *census) add(slot int, sv *Server) error {
 	}
 	c.count[sv.state]++
 	c.keys[sv.Key].count[sv.state]++
+	if !sv.reserved {
+		c.ordinary++
+		if sv.state == Closing {
+			c.leaving++
+		}
+	}
 	if sv.holds > 0 {
 		c.held++
 	}
@@ -112,8 +126,12 @@ func (s *Set) checkKeys(c *census) error {
 		if e.useful != min(unserved, coming) {
 			return fmt.Errorf("key %d: %d useful of %d for %d", k, e.useful, coming, unserved)
 		}
-		if (e.list != listNone) != (unserved > coming) {
-			return fmt.Errorf("key %d: %d unserved, %d coming, in list %d", k, unserved, coming, e.list)
+		below := e.staying()+e.promised < e.minimum
+		switch {
+		case (e.list != listNone) != (unserved > coming || below):
+			return fmt.Errorf("key %d: %d unserved, %d coming, below its minimum %v, in list %d", k, unserved, coming, below, e.list)
+		case e.list == listMinimum && unserved > coming:
+			return fmt.Errorf("key %d: %d unserved, %d coming, but it counts as if nobody waited", k, unserved, coming)
 		}
 		useful += e.useful
 	}

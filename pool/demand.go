@@ -9,6 +9,8 @@ type keyState struct {
 	demand   int     // waiters, as the gate told
 	promised int     // closing servers whose place is meant for it
 	useful   int     // of its dials and promises, how many a waiter will use
+	minimum  int     // how many servers are kept open
+	reserved bool    // may fill the reserve
 
 	failures  int   // failed dials in a row
 	failedAt  int64 // of the last that counted
@@ -22,7 +24,8 @@ type keyState struct {
 // key returns k's state. The table grows with the keys ever seen and stays.
 func (s *Set) key(k admission.Key) *keyState {
 	for int(k) >= len(s.keys) {
-		s.keys = append(s.keys, keyState{})
+		e := keyState{reserved: s.opts.ReservedKey != nil && s.opts.ReservedKey(admission.Key(len(s.keys)))}
+		s.keys = append(s.keys, e)
 	}
 	return &s.keys[k]
 }
@@ -31,10 +34,12 @@ func (s *Set) key(k admission.Key) *keyState {
 type listID uint8
 
 const (
-	listNone    listID = iota
-	listBare           // lacks servers and has none at all
-	listWanting        // lacks servers
-	listBackoff        // lacks servers, but its last dial failed just now
+	listNone     listID = iota
+	listReserved        // lacks servers and may fill the reserve
+	listBare            // lacks servers and has none at all
+	listWanting         // lacks servers
+	listMinimum         // lacks none for waiters, but has fewer than its minimum
+	listBackoff         // lacks servers, but its last dial failed just now
 	lists
 )
 
@@ -103,6 +108,12 @@ func (s *Set) Down(k admission.Key) bool {
 	return e.failures > 0 && e.count[Idle]+e.count[Busy] == 0
 }
 
+// Warming implements admission.Warmer: servers are on their way, or k may get
+// one at once, and its last dial did not fail.
+func (s *Set) Warming(k admission.Key) bool {
+	return s.key(k).failures == 0 && (s.count[Dialling] > 0 || s.room(k) && !s.atLimit(k))
+}
+
 // review brings up to date what depends on k's counts: how many of its places
 // under way are useful, and whether it lacks servers.
 func (s *Set) review(k admission.Key) {
@@ -114,12 +125,16 @@ func (s *Set) review(k admission.Key) {
 	e.useful = useful
 
 	switch {
-	case unserved <= coming:
+	case unserved <= coming && e.staying()+e.promised >= e.minimum:
 		s.enlist(k, listNone)
 	case e.retryAt > s.now:
 		s.enlist(k, listBackoff)
 		s.nextRetry = min(s.nextRetry, e.retryAt)
-	case coming+e.count[Busy]+e.count[Idle] == 0:
+	case unserved <= coming:
+		s.enlist(k, listMinimum)
+	case e.reserved:
+		s.enlist(k, listReserved)
+	case e.bare():
 		s.enlist(k, listBare)
 	default:
 		s.enlist(k, listWanting)
@@ -138,15 +153,26 @@ func (s *Set) Actions(out []Action) []Action {
 
 // supply opens servers for keys that lack some. A key without any server may
 // have its first one even while all slots are busy: it needs it to be next.
-// Others get what the free slots could use, one for each key in turn.
+// Others get what the free slots could use, one for each key in turn. What is
+// left of the places goes to keys below their minimum.
 func (s *Set) supply() {
+	s.serve(listReserved)
 	s.serve(listBare)
 	s.serve(listWanting)
+	s.serve(listMinimum)
 }
 
 // wants reports whether some key of the list could use a server more.
 func (s *Set) wants(id listID) bool {
-	return s.lists[id].n > 0 && (id == listBare || s.useful < s.free)
+	switch {
+	case s.lists[id].n == 0:
+		return false
+	case id == listWanting:
+		return s.useful < s.free
+	case id == listMinimum:
+		return s.total() < s.opts.Budget && !s.crowded()
+	}
+	return true
 }
 
 // serve opens servers for the keys of one list as far as places and the limits
@@ -156,13 +182,13 @@ func (s *Set) serve(id listID) {
 	for tries := l.n; tries > 0 && s.wants(id) && s.mayDial(); tries-- {
 		k := admission.Key(l.first - 1)
 		switch {
-		case s.atLimit(k):
+		case s.atLimit(k) || id == listReserved && s.useful >= s.free && !s.key(k).bare():
 			s.rotate(k, id)
 			continue
-		case s.total() < s.opts.Budget:
+		case s.room(k):
 			s.open(k)
 		case !s.replace(k):
-			return
+			return // nobody else of the list has a place either
 		}
 		s.rotate(k, id)
 		tries = l.n + 1
@@ -199,7 +225,7 @@ func (s *Set) atLimit(k admission.Key) bool {
 // replace closes the server for k that has been idle longest among those that
 // nobody waits for, if it has been so for long enough.
 func (s *Set) replace(k admission.Key) bool {
-	sv := s.unwanted()
+	sv := s.unwanted(s.needsOrdinary(k))
 	if sv == nil || s.now-sv.since < unused {
 		return false
 	}
@@ -207,10 +233,15 @@ func (s *Set) replace(k admission.Key) bool {
 	return true
 }
 
-// unwanted is the longest idle server of a key that nobody waits for.
-func (s *Set) unwanted() *Server {
+// needsOrdinary reports whether only the place of an ordinary key would do for
+// k.
+func (s *Set) needsOrdinary(k admission.Key) bool { return s.crowded() && !s.key(k).reserved }
+
+// unwanted is the longest idle server of a key, of an ordinary one if that is
+// asked for, that nobody waits for.
+func (s *Set) unwanted(ordinary bool) *Server {
 	for sv := s.idle.oldest; sv != nil; sv = sv.newer {
-		if s.key(sv.Key).demand == 0 {
+		if s.key(sv.Key).demand == 0 && !(ordinary && sv.reserved) {
 			return sv
 		}
 	}
@@ -239,13 +270,17 @@ func (s *Set) Steal(k admission.Key, now int64) bool {
 	if !e.lacks() || e.count[Dialling]+e.promised > 0 || s.atLimit(k) || !s.mayDial() {
 		return false
 	}
-	if s.total() < s.opts.Budget {
+	if s.room(k) {
 		s.open(k)
 		return true
 	}
-	victim := s.unwanted()
+	ordinary := s.needsOrdinary(k)
+	victim := s.unwanted(ordinary)
 	if victim == nil {
 		victim = s.idle.oldest
+	}
+	for victim != nil && ordinary && victim.reserved {
+		victim = victim.newer
 	}
 	if victim == nil || victim.Key == k {
 		return false // one of its own became idle and is not reported yet
@@ -254,8 +289,16 @@ func (s *Set) Steal(k admission.Key, now int64) bool {
 	return true
 }
 
+// staying is how many servers the key has that are not on their way out.
+func (e *keyState) staying() int { return e.count[Dialling] + e.count[Idle] + e.count[Busy] }
+
 // lacks reports whether the key lacks servers and may dial.
-func (e *keyState) lacks() bool { return e.list == listBare || e.list == listWanting }
+func (e *keyState) lacks() bool {
+	return e.list == listReserved || e.list == listBare || e.list == listWanting
+}
+
+// bare reports whether the key has no server, and none on its way.
+func (e *keyState) bare() bool { return e.staying()+e.promised == 0 }
 
 // inherit gives the place of a server that was closed for k's sake to k,
 // whether or not it is its turn, if it still lacks one.
@@ -264,7 +307,7 @@ func (s *Set) inherit(k admission.Key) {
 	s.heirs--
 	e.promised--
 	s.review(k)
-	if e.lacks() && s.total() < s.opts.Budget && !s.atLimit(k) && s.mayDial() {
+	if e.lacks() && s.room(k) && !s.atLimit(k) && s.mayDial() {
 		s.open(k)
 	}
 }

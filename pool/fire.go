@@ -12,19 +12,29 @@ func (s *Set) Fire(now int64) (next int64) {
 	return min(next, s.startAt())
 }
 
-// fireIdle closes servers that nobody used for the idle timeout.
+// fireIdle closes servers that nobody used for the idle timeout, but none that
+// its key's minimum needs. It walks over the idle only when one may be due.
 func (s *Set) fireIdle(now int64) (next int64) {
+	if now < s.nextIdle {
+		return s.nextIdle
+	}
+	s.nextIdle = never
 	if s.opts.IdleTimeout <= 0 {
 		return never
 	}
-	for sv := s.idle.oldest; sv != nil; sv = s.idle.oldest {
+	for sv := s.idle.oldest; sv != nil; {
 		if due := sv.since + s.opts.IdleTimeout; due > now {
-			return due
+			s.nextIdle = due
+			break
 		}
-		s.stats.timedOut++
-		s.close(now, sv)
+		newer := sv.newer
+		if k := s.key(sv.Key); k.staying() > k.minimum {
+			s.stats.timedOut++
+			s.close(now, sv)
+		}
+		sv = newer
 	}
-	return never
+	return s.nextIdle
 }
 
 // fireLifetime closes idle servers that are too old, at most one of a key at a
@@ -81,17 +91,20 @@ func (s *Set) fireRetry(now int64) (next int64) {
 // startAt is when a key that lacks a server may get one by time alone: when
 // the rate allows it, or when an idle server of another key counts as unused.
 func (s *Set) startAt() int64 {
-	if !s.wants(listBare) && !s.wants(listWanting) || s.count[Dialling]+s.heirs >= s.parallel() {
+	waited := s.wants(listReserved) || s.wants(listBare) || s.wants(listWanting)
+	if !waited && !s.wants(listMinimum) || s.count[Dialling]+s.heirs >= s.parallel() {
 		return never
 	}
 	if have := s.refill(); have < 1 {
 		return s.now + int64((1-have)/s.rate()*1e9) + 1
 	}
-	if s.total() < s.opts.Budget {
-		return never // at their own limits
+	if !waited || s.total() < s.opts.Budget && !s.crowded() {
+		return never // without a place for them, or at their own limits
 	}
-	if sv := s.unwanted(); sv != nil && s.now-sv.since < unused {
-		return sv.since + unused
+	for _, crowded := range [...]bool{false, true} {
+		if sv := s.unwanted(crowded); sv != nil && s.now-sv.since < unused {
+			return sv.since + unused
+		}
 	}
 	return never
 }

@@ -23,6 +23,9 @@ func (s *Set) pushIdle(now int64, sv *Server) {
 		s.idle.newest.newer = sv
 	}
 	s.idle.newest = sv
+	if s.opts.IdleTimeout > 0 {
+		s.nextIdle = min(s.nextIdle, now+s.opts.IdleTimeout)
+	}
 	if s.opts.Lifetime > 0 {
 		s.nextLife = min(s.nextLife, max(sv.expires, k.mayExpire))
 	}
@@ -89,7 +92,7 @@ func (s *Set) settle(now int64, sv *Server) (idle bool) {
 		}
 		return false
 	}
-	if sv.doomed || s.over() || s.outlived(now, sv) {
+	if sv.doomed || s.over(sv) || s.outlived(now, sv) {
 		s.close(now, sv)
 		return false
 	}

@@ -39,13 +39,15 @@ type Server struct {
 	Key     admission.Key // what it is logged in as
 	Payload any           // the caller's connection; the set never looks at it
 
-	state   State
-	parked  bool // Busy only because of holds: its ticket has ended
-	doomed  bool // close it instead of making it idle
-	holds   int32
-	since   int64 // when it got into its state
-	born    int64 // when its dial began
-	expires int64
+	state  State
+	parked bool // Busy only because of holds: its ticket has ended
+	doomed bool // close it instead of making it idle
+	// reserved: its key may fill the reserve.
+	reserved bool
+	holds    int32
+	since    int64 // when it got into its state
+	born     int64 // when its dial began
+	expires  int64
 	// heir is the key for whose sake it is closed, if hasHeir.
 	heir    admission.Key
 	hasHeir bool

@@ -27,6 +27,11 @@ const (
 type Options struct {
 	// Budget is how many places there are, at most 65,535.
 	Budget int
+	// Reserve is how many of them only keys may fill for which ReservedKey says
+	// true; nil = none may. ReservedKey answers the same for a key until the
+	// next Reconfigure.
+	Reserve     int
+	ReservedKey func(admission.Key) bool
 	// ConnectParallel is how many dials may be under way at once; 0 or less =
 	// as many as the budget.
 	ConnectParallel int
@@ -49,6 +54,7 @@ type Options struct {
 type Set struct {
 	opts    Options
 	ceiling int // budget, or what is left above it after it shrank
+	most    int // the same for the places of ordinary keys
 	now     int64
 
 	places []*Server // by slot; nil = free
@@ -57,6 +63,9 @@ type Set struct {
 	count  [states]int
 	held   int
 	idle   idleList
+	// ordinary is how many places keys fill that have no part in the reserve,
+	// leaving how many of these are closing.
+	ordinary, leaving int
 
 	keys     []keyState     // by Key
 	lists    [lists]keyList // keys that lack servers
@@ -66,6 +75,7 @@ type Set struct {
 	tokens   float64
 	tokensAt int64
 
+	nextIdle  int64 // not after the first end of an idle timeout
 	nextLife  int64 // not after the first expiry of an idle server
 	nextRetry int64 // not after the first end of a back-off
 	actions   []Action
@@ -79,20 +89,40 @@ var (
 
 // New returns an empty set.
 func New(o Options) *Set {
-	s := &Set{nextLife: never, nextRetry: never}
-	s.opts = o
-	if o.Rand == nil {
-		s.opts.Rand = func() float64 { return 0.5 }
-	}
-	s.setBudget(o.Budget)
+	s := &Set{nextIdle: never, nextLife: never, nextRetry: never}
+	s.set(o)
 	s.tokens = s.burst()
 	return s
 }
 
-func (s *Set) setBudget(budget int) {
-	s.opts.Budget = min(max(budget, 0), maxPlaces)
-	s.ceiling = max(s.opts.Budget, s.total())
+// set puts o into force, with its numbers made possible.
+func (s *Set) set(o Options) {
+	if o.Rand == nil {
+		o.Rand = s.opts.Rand
+	}
+	if o.Rand == nil {
+		o.Rand = func() float64 { return 0.5 }
+	}
+	o.Budget = min(max(o.Budget, 0), maxPlaces)
+	o.Reserve = min(max(o.Reserve, 0), o.Budget)
+	s.opts = o
+	s.raise()
 }
+
+// raise brings up to date how many places may be taken: after the budget
+// shrank that is what is taken.
+func (s *Set) raise() {
+	s.ceiling = max(s.opts.Budget, s.total())
+	s.most = max(s.opts.Budget-s.opts.Reserve, s.ordinary)
+}
+
+// room reports whether a place is free for k.
+func (s *Set) room(k admission.Key) bool {
+	return s.total() < s.opts.Budget && (!s.crowded() || s.key(k).reserved)
+}
+
+// crowded reports whether ordinary keys fill all that they may.
+func (s *Set) crowded() bool { return s.ordinary >= s.opts.Budget-s.opts.Reserve }
 
 // see notes the time, for the choices that Actions makes.
 func (s *Set) see(now int64) { s.now = max(s.now, now) }
@@ -102,12 +132,24 @@ func (s *Set) total() int {
 	return s.count[Dialling] + s.count[Idle] + s.count[Busy] + s.count[Closing]
 }
 
-// over reports whether more servers are to stay than the budget allows.
-func (s *Set) over() bool { return s.total()-s.count[Closing] > s.opts.Budget }
+// over reports whether sv has to go because more servers are to stay than the
+// budget allows, or the part of it for sv's kind.
+func (s *Set) over(sv *Server) bool {
+	return s.total()-s.count[Closing] > s.opts.Budget ||
+		!sv.reserved && s.ordinary-s.leaving > s.opts.Budget-s.opts.Reserve
+}
 
 // move gives sv another state and keeps the counts.
 func (s *Set) move(now int64, sv *Server, to State) {
 	k := s.key(sv.Key)
+	if !sv.reserved {
+		switch {
+		case to == Closing:
+			s.leaving++
+		case sv.state == Closing:
+			s.leaving--
+		}
+	}
 	s.count[sv.state]--
 	k.count[sv.state]--
 	sv.state, sv.since = to, now
@@ -141,18 +183,27 @@ func (s *Set) open(k admission.Key) {
 		s.gens[slot] = 1
 	}
 	sv := &Server{
-		ID: uint32(s.gens[slot])<<16 | uint32(slot), Key: k,
-		state: Dialling, since: s.now, born: s.now, expires: never,
+		ID: uint32(s.gens[slot])<<16 | uint32(slot), Key: k, reserved: s.key(k).reserved,
+		state: Dialling, since: s.now, born: s.now,
 	}
-	if s.opts.Lifetime > 0 {
-		sv.expires = s.now + int64(float64(s.opts.Lifetime)*(0.8+0.4*s.opts.Rand()))
-	}
+	s.age(sv)
 	s.places[slot] = sv
+	if !sv.reserved {
+		s.ordinary++
+	}
 	s.count[Dialling]++
 	s.key(k).count[Dialling]++
 	s.stats.dials++
 	s.actions = append(s.actions, Action{Dial, sv})
 	s.review(k)
+}
+
+// age draws when sv's lifetime is over.
+func (s *Set) age(sv *Server) {
+	sv.expires = never
+	if s.opts.Lifetime > 0 {
+		sv.expires = sv.born + int64(float64(s.opts.Lifetime)*(0.8+0.4*s.opts.Rand()))
+	}
 }
 
 // Dialed ends a dial: ok = logged in, and the server is idle if Dialed returns
@@ -239,41 +290,13 @@ func (s *Set) release(now int64, sv *Server) {
 	slot := uint16(sv.ID)
 	s.places[slot] = nil
 	s.vacant = append(s.vacant, slot)
-	s.ceiling = max(s.opts.Budget, s.total())
+	if !sv.reserved {
+		s.ordinary--
+	}
+	s.raise()
 	s.review(sv.Key)
 	if sv.hasHeir {
 		sv.hasHeir = false
 		s.inherit(sv.heir)
-	}
-}
-
-// Resize changes the budget. Idle servers above it are closed now, first those
-// of keys that nobody waits for; busy ones when they are put.
-func (s *Set) Resize(now int64, budget int) {
-	s.see(now)
-	s.setBudget(budget)
-	for _, unwanted := range [...]bool{true, false} {
-		for sv := s.idle.oldest; sv != nil && s.over(); {
-			next := sv.newer
-			if !unwanted || s.key(sv.Key).demand == 0 {
-				s.close(now, sv)
-			}
-			sv = next
-		}
-	}
-}
-
-// CloseAll closes every server that exists now: idle ones at once, busy ones
-// when they are put, dials when they end. New ones are opened on demand.
-func (s *Set) CloseAll(now int64) {
-	s.see(now)
-	for _, sv := range s.places {
-		switch {
-		case sv == nil:
-		case sv.state == Idle:
-			s.close(now, sv)
-		default:
-			sv.doomed = true
-		}
 	}
 }

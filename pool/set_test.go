@@ -317,7 +317,7 @@ func TestStatsAndKeys(t *testing.T) {
 	s.Demand(3, 2, 4, 0)
 	a := s.Actions(nil)
 	s.Dialed(0, a[0].Server, false, false)
-	if d := cmp.Diff(Stats{Budget: 4, Dialling: 1, Idle: 1, Busy: 1, Held: 1, Dials: 4, Failures: 1}, s.Stats()); d != "" {
+	if d := cmp.Diff(Stats{Budget: 4, Dialling: 1, Idle: 1, Busy: 1, Held: 1, Ordinary: 3, Dials: 4, Failures: 1}, s.Stats()); d != "" {
 		t.Error(d)
 	}
 	want := []KeyStats{
@@ -379,6 +379,11 @@ func TestBudgetIsBounded(t *testing.T) {
 func TestCheckFindsDamage(t *testing.T) {
 	for name, damage := range map[string]func(*Set){
 		"over budget":   func(s *Set) { s.ceiling = 2 },
+		"ordinary":      func(s *Set) { s.ordinary++ },
+		"leaving":       func(s *Set) { s.leaving-- },
+		"over reserve":  func(s *Set) { s.most = 2 },
+		"minimum":       func(s *Set) { s.keys[0].minimum = 4 },
+		"wrong list":    func(s *Set) { s.enlist(1, listMinimum) },
 		"count":         func(s *Set) { s.count[Idle]++; s.count[Busy]-- },
 		"held":          func(s *Set) { s.held++ },
 		"heirs":         func(s *Set) { s.heirs++ },

@@ -10,11 +10,13 @@ type counters struct {
 // Stats is a snapshot of a set. Counters only grow.
 type Stats struct {
 	Budget   int
+	Reserve  int
 	Dialling int
 	Idle     int
 	Busy     int // Held ones included
 	Closing  int
 	Held     int // servers with a cancel on its way
+	Ordinary int // places that keys fill which have no part in the reserve
 
 	Dials    uint64 // started
 	Failures uint64 // of these failed
@@ -26,7 +28,7 @@ type Stats struct {
 // Stats returns a snapshot of the whole set.
 func (s *Set) Stats() Stats {
 	return Stats{
-		Budget: s.opts.Budget, Dialling: s.count[Dialling], Idle: s.count[Idle], Busy: s.count[Busy],
+		Budget: s.opts.Budget, Reserve: s.opts.Reserve, Ordinary: s.ordinary, Dialling: s.count[Dialling], Idle: s.count[Idle], Busy: s.count[Busy],
 		Closing: s.count[Closing], Held: s.held,
 		Dials: s.stats.dials, Failures: s.stats.failures, Moved: s.stats.moved,
 		TimedOut: s.stats.timedOut, Outlived: s.stats.outlived,
@@ -41,6 +43,7 @@ type KeyStats struct {
 	Busy     int
 	Closing  int
 	Waiting  int   // as the gate last told
+	Minimum  int   // kept open
 	Failures int   // failed dials in a row
 	RetryAt  int64 // no dial before, in the caller's ns; 0 = none failed
 }
@@ -51,7 +54,7 @@ func (s *Set) Keys(out []KeyStats) []KeyStats {
 		k := &s.keys[i]
 		ks := KeyStats{
 			Key: admission.Key(i), Dialling: k.count[Dialling], Idle: k.count[Idle], Busy: k.count[Busy],
-			Closing: k.count[Closing], Waiting: k.demand, Failures: k.failures, RetryAt: k.retryAt,
+			Closing: k.count[Closing], Waiting: k.demand, Minimum: k.minimum, Failures: k.failures, RetryAt: k.retryAt,
 		}
 		if ks != (KeyStats{Key: ks.Key}) {
 			out = append(out, ks)

@@ -2,6 +2,8 @@ package login
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 
@@ -70,9 +72,18 @@ func Accept(conn net.Conn) (c *Client, cancel *wire.CancelRequest, err error) {
 // for encryption can have.
 func readPacket(conn net.Conn) (p wire.Packet, early bool, err error) {
 	var head [peek]byte
-	n, err := io.ReadAtLeast(conn, head[:], peek-1)
+	n, err := io.ReadAtLeast(conn, head[:], lengthWord)
 	if err != nil && n == 0 {
 		return nil, false, err
+	}
+	// A length that no packet has is refused at once: what it promises may never come.
+	if err == nil && possible(head) {
+		var more int
+		more, err = io.ReadAtLeast(conn, head[n:], peek-1-n)
+		n += more
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
 	}
 	begin := bytes.NewReader(head[:n])
 	var rest io.Reader = conn
@@ -81,6 +92,16 @@ func readPacket(conn net.Conn) (p wire.Packet, early bool, err error) {
 	}
 	p, err = wire.ReadStartup(io.MultiReader(begin, rest))
 	return p, begin.Len() > 0, err
+}
+
+// lengthWord is the length of a packet's first word, its length in bytes with
+// itself.
+const lengthWord = 4
+
+// possible reports whether a packet can have the length that its first word says.
+func possible(head [peek]byte) bool {
+	length := int64(binary.BigEndian.Uint32(head[:lengthWord]))
+	return length >= peek-1 && length <= wire.MaxStartup+lengthWord
 }
 
 // broken is a connection that has failed, after what it gave before.

@@ -45,17 +45,35 @@ type Server struct {
 	Version string       // server_version, "" if not reported
 }
 
-// Dial connects to the target and logs in with protocol 3.0.
-//
-// An ErrorResponse of the server comes back as a *wire.Error with the server's own
-// fields, to be had with errors.As; before Dial returns it has waited, for a few
-// seconds at most, until that server process is gone. Of other errors some wrap one
-// of this package's. All is bounded by ctx.
+// Refusal is a server's ErrorResponse. errors.As finds the *wire.Error in it.
+type Refusal struct {
+	Told    *wire.Error
+	Routine string // the function in the server's source, which no setting translates; "" if not told
+}
+
+// Error returns the text for logs.
+func (r *Refusal) Error() string { return r.Told.Error() }
+
+// Unwrap returns the server's own error.
+func (r *Refusal) Unwrap() error { return r.Told }
+
+// Dial connects to the target and logs in, as [Enter] does.
 func Dial(ctx context.Context, t Target) (*Server, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, t.Network, t.Address)
 	if err != nil {
 		return nil, err
 	}
+	return Enter(ctx, conn, t)
+}
+
+// Enter logs in on a connection with protocol 3.0 and owns it from here on: after
+// an error it is closed.
+//
+// An ErrorResponse of the server comes back as a *[Refusal] with the server's own
+// fields; before Enter returns it has waited, for a few seconds at most, until that
+// server process is gone. Of other errors some wrap one of this package's. All is
+// bounded by ctx.
+func Enter(ctx context.Context, conn net.Conn, t Target) (*Server, error) {
 	s, err := Login(ctx, conn, t)
 	if err != nil {
 		if _, ok := errors.AsType[*wire.Error](err); ok {
@@ -65,6 +83,18 @@ func Dial(ctx context.Context, t Target) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// End says goodbye and waits, bounded by ctx and a few seconds, until the server
+// process is gone; then it closes the connection.
+func (s *Server) End(ctx context.Context) {
+	release := bound(ctx, s.Conn)
+	_, err := s.Conn.Write(wire.AppendEmpty(nil, wire.MsgTerminate))
+	release()
+	if err == nil {
+		awaitEnd(ctx, s.Conn, endWait)
+	}
+	_ = s.Conn.Close()
 }
 
 // Login logs in on a connection. On an error it is of no use any more, and left to
@@ -91,14 +121,20 @@ func awaitEnd(ctx context.Context, conn net.Conn, atMost time.Duration) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(conn, maxLogin)) // any error is an end
 }
 
-// Cancel sends a CancelRequest for the key of a server and returns when the server
-// has dealt with it, which is when it closes the connection. All is bounded by ctx.
-// There is no answer: no error does not mean that anything was cancelled.
+// Cancel connects to an address and cancels there, as [CancelOn] does.
 func Cancel(ctx context.Context, network, address string, pid uint32, secret []byte) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return err
 	}
+	return CancelOn(ctx, conn, pid, secret)
+}
+
+// CancelOn sends a CancelRequest for the key of a server on a new connection and
+// returns when the server has dealt with it, which is when it closes the
+// connection. CancelOn closes it in any case. All is bounded by ctx. There is no
+// answer: no error does not mean that anything was cancelled.
+func CancelOn(ctx context.Context, conn net.Conn, pid uint32, secret []byte) error {
 	defer func() { _ = conn.Close() }()
 	release := bound(ctx, conn)
 	defer release()

@@ -82,7 +82,7 @@ func (h *handshake) start() error {
 func (h *handshake) message(typ byte, body []byte) (done bool, err error) {
 	switch {
 	case typ == wire.MsgErrorResponse:
-		return false, wire.ErrorFields(body)
+		return false, refusal(body)
 	case typ == wire.MsgNoticeResponse:
 		return false, nil
 	case typ == wire.MsgAuthentication && !h.authenticated:
@@ -94,7 +94,7 @@ func (h *handshake) message(typ byte, body []byte) (done bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("%w: %w", ErrProtocol, err)
 		}
-		h.status(p)
+		h.server.status(p)
 		return false, nil
 	case typ == wire.MsgBackendKeyData:
 		if h.server.PID, h.server.Secret, err = wire.ParseBackendKeyData(body); err != nil {
@@ -110,9 +110,14 @@ func (h *handshake) message(typ byte, body []byte) (done bool, err error) {
 	return false, fmt.Errorf("%w: message of type %q during a log-in", ErrProtocol, typ)
 }
 
+// refusal reads an ErrorResponse.
+func refusal(body []byte) error {
+	routine, _ := wire.ErrorField(body, 'R')
+	return &Refusal{wire.ErrorFields(body), routine}
+}
+
 // status keeps the last value of each parameter.
-func (h *handshake) status(p wire.Param) {
-	s := h.server
+func (s *Server) status(p wire.Param) {
 	if p.Name == "server_version" {
 		s.Version = p.Value
 	}
@@ -246,7 +251,7 @@ func (h *handshake) oldError(length uint32) error {
 	text = append(text, rest...)
 	for i, c := range text {
 		if i > 0 && (c == 0 || c == '\n') {
-			return &wire.Error{Severity: wire.SeverityFatal, Code: wire.CodeCannotConnectNow, Message: string(text[:i])}
+			return &Refusal{Told: &wire.Error{Severity: wire.SeverityFatal, Code: wire.CodeCannotConnectNow, Message: string(text[:i])}}
 		}
 		if c < ' ' {
 			break

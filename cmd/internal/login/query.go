@@ -1,0 +1,122 @@
+package login
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pgweir/pgweir/wire"
+)
+
+// Query runs one statement that gives one row, and returns the row's columns as
+// text; NULL is the empty text. What the server reports meanwhile goes into
+// s.Status, and nothing is read past ReadyForQuery.
+//
+// A *[Refusal] is the server's own error; the connection can be used on after it,
+// unless it was fatal. After any other error, of which some wrap [ErrProtocol], it
+// must be closed. All is bounded by ctx.
+func (s *Server) Query(ctx context.Context, sql string) (row []string, err error) {
+	release := bound(ctx, s.Conn)
+	defer release()
+	if _, err := s.Conn.Write(wire.AppendQuery(nil, sql)); err != nil {
+		return nil, blame(ctx, err)
+	}
+	a := answer{status: s.status}
+	if err := a.read(s.Conn); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = fmt.Errorf("server closed the connection: %w", io.ErrUnexpectedEOF)
+		}
+		return nil, blame(ctx, err)
+	}
+	if a.refused != nil {
+		return nil, a.refused
+	}
+	if a.rows != 1 {
+		return nil, fmt.Errorf("%w: %d rows where one was expected", ErrProtocol, a.rows)
+	}
+	return a.row, nil
+}
+
+// answer is what came for a query.
+type answer struct {
+	status  func(wire.Param)
+	rows    int
+	row     []string // the first
+	refused error
+}
+
+// read takes messages up to ReadyForQuery, within the bounds of a log-in.
+func (a *answer) read(conn io.Reader) error {
+	bytes := 0
+	for range maxMessages {
+		typ, body, err := wire.ReadMessage(conn, maxMessage)
+		if bad, ok := errors.AsType[*wire.LengthError](err); ok {
+			return fmt.Errorf("%w: %w", ErrProtocol, bad)
+		}
+		if err != nil {
+			return errors.Join(err, a.refused)
+		}
+		if bytes += len(body); bytes > maxLogin {
+			break
+		}
+		if done, err := a.message(typ, body); done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: no end of messages after a query", ErrProtocol)
+}
+
+// message takes one message; done means that the server waits for the next query.
+func (a *answer) message(typ byte, body []byte) (done bool, err error) {
+	switch typ {
+	case wire.MsgRowDescription, wire.MsgCommandComplete, wire.MsgNoticeResponse, wire.MsgNotificationResponse:
+	case wire.MsgErrorResponse:
+		a.refused = refusal(body)
+	case wire.MsgParameterStatus:
+		p, err := wire.ParseParameterStatus(body)
+		if err != nil {
+			return false, fmt.Errorf("%w: %w", ErrProtocol, err)
+		}
+		a.status(p)
+	case wire.MsgDataRow:
+		if a.rows++; a.rows == 1 {
+			a.row, err = columns(body)
+		}
+	case wire.MsgReadyForQuery:
+		if state, err := wire.ParseReadyForQuery(body); err != nil || state != wire.Idle {
+			return false, fmt.Errorf("%w: not idle after a query", ErrProtocol)
+		}
+		return true, nil
+	default:
+		return false, fmt.Errorf("%w: message of type %q after a query", ErrProtocol, typ)
+	}
+	return false, err
+}
+
+// columns reads a DataRow.
+func columns(body []byte) ([]string, error) {
+	damaged := fmt.Errorf("%w: damaged row", ErrProtocol)
+	if len(body) < 2 {
+		return nil, damaged
+	}
+	n, body := int(binary.BigEndian.Uint16(body)), body[2:]
+	var row []string
+	for range n {
+		if len(body) < 4 {
+			return nil, damaged
+		}
+		size := int64(int32(binary.BigEndian.Uint32(body)))
+		body = body[4:]
+		if size < -1 || size > int64(len(body)) {
+			return nil, damaged
+		}
+		size = max(0, size) // -1 is NULL
+		row, body = append(row, string(body[:size])), body[size:]
+	}
+	if len(body) > 0 {
+		return nil, damaged
+	}
+	return row, nil
+}

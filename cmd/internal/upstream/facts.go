@@ -1,0 +1,75 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/pgweir/pgweir/cmd/internal/login"
+)
+
+// Facts is what Postgres says about the room it has and how it is run.
+type Facts struct {
+	MaxConnections      int // max_connections
+	SuperuserReserved   int // superuser_reserved_connections
+	ReservedConnections int // reserved_connections; 0 before Postgres 16
+	OtherBackends       int // client backends besides the one that asks, pgweir's own servers among them
+	RoleLimit           int // CONNECTION LIMIT of the role that asks; negative: none
+
+	ServerVersion           string // server_version, as in "15.20 (Debian 15.20-1)"
+	InRecovery              bool   // it is a standby
+	SynchronousStandbyNames string // synchronous_standby_names; not "": commits wait for standbys
+
+	Where Place // who has answered
+}
+
+// factsQuery asks for them. A role without pg_monitor sees of the sessions of others
+// only that they are there; those that have a database count as client backends, so
+// that rather too many are counted than too few.
+const factsQuery = `SELECT pg_catalog.current_setting('max_connections'),
+ pg_catalog.current_setting('superuser_reserved_connections'),
+ coalesce(pg_catalog.current_setting('reserved_connections', true), '0'),
+ (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity
+  WHERE pid <> pg_catalog.pg_backend_pid()
+   AND (backend_type = 'client backend' OR backend_type IS NULL AND datid IS NOT NULL)),
+ (SELECT rolconnlimit FROM pg_catalog.pg_roles WHERE rolname = current_user),
+ pg_catalog.current_setting('server_version'),
+ pg_catalog.pg_is_in_recovery(),
+ pg_catalog.current_setting('synchronous_standby_names')`
+
+// Ask logs in as a Dial would and asks for the facts. Its errors are those of Dial,
+// and the server's own in the same form.
+func (c *Cluster) Ask(ctx context.Context, r Request) (Facts, error) {
+	s, err := c.Dial(ctx, r)
+	if err != nil {
+		return Facts{}, err
+	}
+	defer s.End(ctx)
+	row, err := s.Query(ctx, factsQuery)
+	if err != nil {
+		return Facts{}, &HostError{s.Where, err}
+	}
+	f := Facts{Where: s.Where}
+	if err := f.read(row); err != nil {
+		return Facts{}, &HostError{s.Where, err}
+	}
+	return f, nil
+}
+
+// read takes the columns of factsQuery.
+func (f *Facts) read(row []string) error {
+	numbers := []*int{&f.MaxConnections, &f.SuperuserReserved, &f.ReservedConnections, &f.OtherBackends, &f.RoleLimit}
+	if len(row) != len(numbers)+3 {
+		return fmt.Errorf("%w: %d columns", login.ErrProtocol, len(row))
+	}
+	for i, to := range numbers {
+		n, err := strconv.Atoi(row[i])
+		if err != nil {
+			return fmt.Errorf("%w: not a number: %w", login.ErrProtocol, err)
+		}
+		*to = n
+	}
+	rest := row[len(numbers):]
+	f.ServerVersion, f.InRecovery, f.SynchronousStandbyNames = rest[0], rest[1] == "t", rest[2]
+	return nil
+}
