@@ -13,6 +13,7 @@ import (
 // clientConn hands a client connection's events to its session. Owned by the
 // loop thread once adopted.
 type clientConn struct {
+	id    uint64 // names it to KILL_CLIENT
 	up    *cluster
 	cl    *session.Client
 	who   *admitted // until the session exists
@@ -25,6 +26,8 @@ type clientConn struct {
 func (h *clientConn) Open(c *loop.Conn, now int64) {
 	px, co, who := h.up.px, h.up.core, h.who
 	h.who = nil
+	px.lastID++
+	h.id = px.lastID
 	info := co.Key(who.dbname, who.user)
 	info.Target = who.target(info.Target)
 	pid := px.sessions.add()

@@ -28,11 +28,8 @@ type consoles struct {
 
 type console struct {
 	key    wire.CancelKey
-	cancel func(error) // ends what its last command waits for
+	cancel chan struct{} // buffered
 }
-
-// errCancelled ends a console's command that its administrator has cancelled.
-var errCancelled = errors.New("canceling statement due to user request")
 
 func (c *consoles) add(conn net.Conn, e console) bool {
 	c.mu.Lock()
@@ -59,7 +56,10 @@ func (c *consoles) cancel(r *wire.CancelRequest) bool {
 	defer c.mu.Unlock()
 	for _, e := range c.open {
 		if e.key.PID == r.PID && e.key.Matches(r) {
-			e.cancel(errCancelled)
+			select {
+			case e.cancel <- struct{}{}:
+			default: // one is on its way
+			}
 			return true
 		}
 	}
@@ -92,12 +92,14 @@ func (px *Proxy) console(conn net.Conn, c *login.Client, s *Settings) {
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, stop := context.WithCancel(context.Background())
+	cancels := make(chan struct{}, 1)
+	who.Cancel = cancels
 	px.work.Go(func() { // not in a login's place
 		defer px.clients.Add(-1)
 		defer func() { _ = conn.Close() }()
-		defer cancel(nil)
-		if !px.consoles.add(conn, console{who.Key, cancel}) {
+		defer stop()
+		if !px.consoles.add(conn, console{who.Key, cancels}) {
 			return
 		}
 		defer px.consoles.remove(conn)
@@ -108,7 +110,7 @@ func (px *Proxy) console(conn net.Conn, c *login.Client, s *Settings) {
 
 // administrator checks who wants to come to the console.
 func (px *Proxy) administrator(conn net.Conn, c *login.Client, s *Settings) (Administrator, error) {
-	who := Administrator{Role: c.User, Addr: addressOf(conn.RemoteAddr()), Params: c.Startup.Params}
+	who := Administrator{Role: c.User, Database: c.Database, Addr: addressOf(conn.RemoteAddr()), Params: c.Startup.Params}
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails: it ends the program instead
 	place := uint32(random[0]) | uint32(random[1])<<8 | uint32(random[2])<<16

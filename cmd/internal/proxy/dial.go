@@ -58,13 +58,16 @@ func (up *cluster) dial(sv *session.Server, database, role string, t *target) {
 		up.dialFailed(sv, err)
 		return
 	}
-	b := &backend{place: s.Place, local: s.Conn.LocalAddr().String(), pid: s.PID, secret: s.Secret}
+	b := &backend{place: s.Where, local: s.Conn.LocalAddr().String(), pid: s.PID, secret: s.Secret}
 	h := &serverConn{up: up, sv: sv}
 	h.opened = func(c *loop.Conn, now int64) {
 		b.since = now
 		sv.Tag = b
 		up.place = b.place
 		up.core.Dialed(now, sv, c, s.Status, nil, false)
+		if _, newest := up.link.Current(); s.Generation < newest { // it has moved meanwhile
+			up.core.Retire(now, func(o *session.Server) bool { return o == sv })
+		}
 	}
 	fd, err := loop.Detach(s.Conn)
 	if err != nil {

@@ -36,11 +36,13 @@ type Options struct {
 
 // Administrator is who has connected to the console.
 type Administrator struct {
-	Role   string
-	Admin  bool // may change things; else only look
-	Addr   string
-	Key    wire.CancelKey
-	Params []wire.Param // of the startup packet
+	Role     string
+	Database string // as asked for: "pgweir" or "pgbouncer"
+	Admin    bool   // may change things; else only look
+	Addr     string
+	Key      wire.CancelKey
+	Params   []wire.Param    // of the startup packet
+	Cancel   <-chan struct{} // gets a value for each cancel request with Key
 }
 
 // Settings are what a reload changes. They are immutable: a reload brings new ones.

@@ -32,6 +32,7 @@ type Proxy struct {
 	failures sampler // logins to servers
 	endings  [session.Reasons]uint64
 	sweptAt  int64
+	lastID   uint64
 
 	mu        sync.Mutex
 	upstreams map[string]*cluster // grows only

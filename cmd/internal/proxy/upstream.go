@@ -21,12 +21,12 @@ type cluster struct {
 	link *upstream.Cluster
 
 	// Owned by the loop thread.
-	index     map[string]uint16        // of workloads at the gate, by name; for ever
-	plan      []admission.Workload     // by that index
-	workloads []treatment              // by the index in the settings' Workloads
-	reserved  map[admission.Key]bool   // keys whose servers may use the reserve
-	disowned  bool                     // the configuration has it no more
-	place     upstream.Place           // where the servers of now are
+	index     map[string]uint16      // of workloads at the gate, by name; for ever
+	plan      []admission.Workload   // by that index
+	workloads []treatment            // by the index in the settings' Workloads
+	reserved  map[admission.Key]bool // keys whose servers may use the reserve
+	disowned  bool                   // the configuration has it no more
+	place     upstream.Place         // where the servers of now are
 }
 
 // treatment is a workload as the sessions of an upstream know it, for roles that may use
@@ -54,10 +54,12 @@ func (up *cluster) hosts(u *Upstream) upstream.Options {
 
 // moved closes the servers of a place that is not the one to be used any more.
 func (up *cluster) moved(from, to upstream.Place) {
-	up.px.o.Log.Info("upstream has moved", "upstream", up.name, "from", from.String(), "to", to.String())
 	up.px.post(func(now int64) {
 		up.place = to
-		up.core.Reconnect(now, func(*session.KeyInfo) bool { return true })
+		up.core.Retire(now, func(sv *session.Server) bool {
+			b, ok := sv.Tag.(*backend)
+			return ok && b.place == from
+		})
 	})
 }
 
@@ -115,6 +117,12 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 	up.o.Store(u)
 	up.disowned = false
 	up.arrange(s)
+	clear(up.reserved)
+	for _, g := range up.core.Groups() {
+		if u.reserves(g.Role) {
+			up.reserved[g.Key.Key] = true
+		}
+	}
 	up.core.Regroup()
 	up.core.Reconfigure(now, up.gatePlan(u), up.poolOptions(u))
 	for _, g := range up.core.Groups() {

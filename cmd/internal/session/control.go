@@ -32,6 +32,9 @@ func (co *Core) Pause(now int64, meant func(*KeyInfo) bool) {
 	list := co.keysOf(meant)
 	co.gate.Pause(now, list)
 	co.paused = append(co.paused, meant)
+	for _, k := range list {
+		co.keep(co.keys[k])
+	}
 	co.Reconnect(now, meant)
 }
 
@@ -46,7 +49,11 @@ func (co *Core) Resume(now int64, meant func(*KeyInfo) bool) (changed bool) {
 		}
 	}
 	changed = changed && len(co.paused) < len(co.keys)
-	co.deliver(now, co.gate.Resume(now, co.keysOf(meant), co.verdicts))
+	list := co.keysOf(meant)
+	co.deliver(now, co.gate.Resume(now, list, co.verdicts))
+	for _, k := range list {
+		co.keep(co.keys[k])
+	}
 	co.timer = true
 	co.act(now)
 	return changed
@@ -58,6 +65,18 @@ func (co *Core) Paused(k *KeyInfo) bool { return co.gate.Paused(k.Key) }
 // Reconnect closes the servers of some keys: idle ones now, others when they come back.
 func (co *Core) Reconnect(now int64, meant func(*KeyInfo) bool) {
 	co.set.CloseKeys(now, func(k admission.Key) bool { return meant(co.keys[k]) })
+	co.timer = true
+	co.act(now)
+}
+
+// Retire closes the servers for which old says true: idle ones now, busy ones when they
+// come back.
+func (co *Core) Retire(now int64, old func(*Server) bool) {
+	for _, p := range co.set.Servers(nil) {
+		if sv, ok := p.Payload.(*Server); ok && old(sv) {
+			co.set.Retire(now, p)
+		}
+	}
 	co.timer = true
 	co.act(now)
 }
@@ -93,3 +112,6 @@ func (cl *Client) Depart(now int64, e *wire.Error, reason Reason) {
 	cl.core.fatal(cl, e, reason, now)
 	cl.core.act(now)
 }
+
+// AnyPaused reports whether anything is paused.
+func (co *Core) AnyPaused() bool { return len(co.paused) > 0 }

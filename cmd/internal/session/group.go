@@ -66,7 +66,7 @@ func (co *Core) Group(k *KeyInfo, database, role string, w *Workload) *Group {
 		g.Workload = w
 		if w.Minimum > k.minimum {
 			k.minimum = w.Minimum
-			co.set.SetMinimum(k.Key, w.Minimum)
+			co.keep(k)
 			co.timer = true
 		}
 	}
@@ -75,6 +75,15 @@ func (co *Core) Group(k *KeyInfo, database, role string, w *Workload) *Group {
 
 // Groups returns all groups that were ever seen. The caller must not change the list.
 func (co *Core) Groups() []*Group { return co.groups }
+
+// keep has the set keep as many servers of a key open as is wanted: none while it is paused.
+func (co *Core) keep(k *KeyInfo) {
+	if co.gate.Paused(k.Key) {
+		co.set.SetMinimum(k.Key, 0)
+	} else {
+		co.set.SetMinimum(k.Key, k.minimum)
+	}
+}
 
 // Minimums makes min_pool_size what the workloads in force say. Call it after a reload,
 // when the groups have their new workloads.
@@ -86,7 +95,7 @@ func (co *Core) Minimums() {
 		g.Key.minimum = max(g.Key.minimum, g.Workload.Minimum)
 	}
 	for _, k := range co.keys {
-		co.set.SetMinimum(k.Key, k.minimum)
+		co.keep(k)
 	}
 	co.timer = true
 }
