@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,9 +22,13 @@ func demoCommand() command {
 		name:    "demo",
 		summary: "show pgweir at work with a temporary Postgres",
 		detail: `
-Starts a temporary Postgres and pgweir in front of it, on free ports of 127.0.0.1,
-prints how to reach both, and drives a load through pgweir: first one that fits, then
-twice what fits. At the end it tells what pgweir let in, what it refused and how fast.
+Starts a temporary Postgres on a free port of 127.0.0.1 and sends it the same requests
+twice, up to twice as many as fit: first through a queue without bounds, as poolers
+have it by default, then guarded. It shows both second by second, and at the end side
+by side: who was served in time, who was told to come back, who gave up.
+
+With --serve the guarded pgweir and its Postgres stay up for your own psql. With
+--load 2x as well, its console and its status page have something to show.
 
 It needs the programs of a Postgres server (initdb, postgres), no running one, and
 touches none that runs. Everything that it started ends with it.`,
@@ -32,16 +38,9 @@ touches none that runs. Everything that it started ends with it.`,
 
 // runDemo runs the demonstration until its end or ctx's.
 func runDemo(ctx context.Context, e *env, args []string) int {
-	f := e.flags()
-	o := demo.Options{Out: e.stdout, Terminal: isTerminal(e.stdout) && e.getenv("TERM") != "dumb"}
-	f.IntVar(&o.Seconds, "seconds", demo.DefaultSeconds, fmt.Sprintf("drive the load for this `number` of seconds, %d to %d (%d)",
-		demo.MinSeconds, demo.MaxSeconds, demo.DefaultSeconds))
-	f.BoolVar(&o.Serve, "serve", false, "keep both servers up after the load, until Ctrl-C")
-	if _, code, ok := e.parse(f, args, 0); !ok {
+	o, code, ok := e.demoOptions(args)
+	if !ok {
 		return code
-	}
-	if o.Seconds < demo.MinSeconds || o.Seconds > demo.MaxSeconds {
-		return e.misuse(fmt.Sprintf("--seconds must be %d to %d", demo.MinSeconds, demo.MaxSeconds))
 	}
 	var err error
 	if o.Program, err = os.Executable(); err != nil {
@@ -57,6 +56,59 @@ func runDemo(ctx context.Context, e *env, args []string) int {
 	signal.Ignore(syscall.SIGPIPE)
 	o.Out = &untilClosed{o.Out, stop}
 	return e.demoEnded(ctx, demo.Run(ctx, o))
+}
+
+// demoOptions reads the arguments. It returns false with an exit code when there is
+// nothing left to do.
+func (e *env) demoOptions(args []string) (o demo.Options, code int, ok bool) {
+	f := e.flags()
+	f.IntVar(&o.Seconds, "seconds", 0, fmt.Sprintf("send the requests for this `number` of seconds each time, %d to %d (%d)",
+		demo.MinSeconds, demo.MaxSeconds, demo.DefaultSeconds))
+	short := f.Bool("short", false, fmt.Sprintf("for those in a hurry: --seconds %d", demo.ShortSeconds))
+	f.BoolVar(&o.Serve, "serve", false, "stay up after that, until Ctrl-C")
+	f.BoolVar(&o.NoLoad, "no-load", false, "with --serve: stay up at once, without the two runs")
+	f.Func("load", "with --serve: keep this `multiple` of what fits coming, such as 0.6x or 2x", func(text string) (err error) {
+		o.Load, err = demo.ParseLoad(text)
+		return err
+	})
+	if _, code, ok := e.parse(f, args, 0); !ok {
+		return o, code, false
+	}
+	switch {
+	case *short && given(f, "seconds"):
+		return o, e.misuse("--short and --seconds exclude each other"), false
+	case (o.NoLoad || o.Load > 0) && !o.Serve:
+		return o, e.misuse("--no-load and --load need --serve"), false
+	case *short:
+		o.Seconds = demo.ShortSeconds
+	case !given(f, "seconds"):
+		o.Seconds = demo.DefaultSeconds
+	case o.Seconds < demo.MinSeconds || o.Seconds > demo.MaxSeconds:
+		return o, e.misuse(fmt.Sprintf("--seconds must be %d to %d", demo.MinSeconds, demo.MaxSeconds)), false
+	}
+	o.Out = e.stdout
+	o.Terminal = isTerminal(e.stdout) && e.getenv("TERM") != "dumb"
+	o.Colors = o.Terminal && e.getenv("NO_COLOR") == ""
+	o.Unicode = e.showsUnicode()
+	return o, exitOK, true
+}
+
+// given reports whether a flag was on the command line.
+func given(f *flag.FlagSet, name string) bool {
+	found := false
+	f.Visit(func(one *flag.Flag) { found = found || one.Name == name })
+	return found
+}
+
+// showsUnicode reports whether the locale's characters are those of UTF-8: the first of its
+// variables that is set says so.
+func (e *env) showsUnicode() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if value := strings.ToLower(e.getenv(name)); value != "" {
+			return strings.Contains(value, "utf-8") || strings.Contains(value, "utf8")
+		}
+	}
+	return false
 }
 
 // untilClosed calls stop when nobody reads its output any more.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgweir/pgweir/cmd/internal/demo"
 	"github.com/pgweir/pgweir/integration/pgtest"
 )
 
@@ -159,12 +162,12 @@ func processesOf(t *testing.T, dir string) []string {
 	return list
 }
 
-// number is the number in the table's row, in the column of a phase.
-func number(t *testing.T, table, row string, column int) int {
+// perSecond is a number in a row of the table, in the column of a policy, under a heading.
+func perSecond(t *testing.T, out, heading, row string, column int) int {
 	t.Helper()
-	m := regexp.MustCompile(`(?m)^` + row + ` +(\d+) \S+ +(\d+) `).FindStringSubmatch(table + " ")
+	m := regexp.MustCompile(`(?ms)^` + heading + `$.*?^  ` + row + ` +(\d+)/s +(\d+)/s$`).FindStringSubmatch(out)
 	if m == nil {
-		t.Fatalf("no row %q in\n%s", row, table)
+		t.Fatalf("no row %q under %q in\n%s", row, heading, out)
 	}
 	n, err := strconv.Atoi(m[1+column])
 	if err != nil {
@@ -174,43 +177,79 @@ func number(t *testing.T, table, row string, column int) int {
 }
 
 func TestDemo(t *testing.T) {
-	d := startDemo(t, "--seconds", "2", "--serve")
-	through := d.await(t, `Through pgweir:\n  DATABASE_URL=(postgres://\S+)\n`)[1]
-	direct := d.await(t, `Direct, past pgweir:\n  DATABASE_URL=(postgres://\S+)\n`)[1]
-	d.await(t, `until Ctrl-C`)
+	d := startDemo(t, "--seconds", "4", "--serve")
+	through := d.await(t, `export DATABASE_URL='(postgres://\S+)'\n`)[1]
+	direct := d.await(t, `pg_stat_activity:\n  psql '(postgres://\S+)'\n`)[1]
+	d.await(t, `pgweir\.log\n`)
 
 	if n := len(processesOf(t, d.dir)); n < 2 {
 		t.Errorf("%d processes have files in the directory, where their end is looked for", n)
 	}
 	for _, url := range []string{through, direct} {
-		if sum := ask(t, url); sum != 1000*1000 {
-			t.Errorf("%s says that all accounts have %d", url, sum)
+		if got := ask(t, url, "select (last_value > 100)::text from executed"); got != "true" {
+			t.Errorf("%s says that nothing was executed", url)
+		}
+	}
+	out := d.stdout()
+	if m := regexp.MustCompile(`(http://\S+)\n`).FindStringSubmatch(out); m != nil {
+		fetch(t, m[1])
+	}
+	if m := regexp.MustCompile(`console.*\n  psql '(\S+)'\n`).FindStringSubmatch(out); m != nil {
+		if got := ask(t, m[1], "show version"); !strings.Contains(strings.ToLower(got), "pgweir") {
+			t.Errorf("the console says %q", got)
 		}
 	}
 	d.end()
 	d.wait(t, exitOK)
 
-	out := d.stdout()
+	const fifo, guarded = 0, 1
 	if d.stderr.Len() > 0 || strings.Contains(out, "BROKEN") {
 		t.Errorf("%s%s", out, d.stderr.String())
 	}
-	if asked, served := number(t, out, "asked for", 0), number(t, out, "served", 0); asked == 0 || served == 0 || served > asked {
-		t.Errorf("good day: asked %d, served %d", asked, served)
+	for column := fifo; column <= guarded; column++ {
+		if n := perSecond(t, out, "Good day", "served in time", column); n == 0 {
+			t.Errorf("column %d: nobody was served", column)
+		}
 	}
-	asked, served, refused := number(t, out, "asked for", 1), number(t, out, "served", 1), number(t, out, "refused", 1)
-	if asked == 0 || served == 0 || served+refused != asked {
-		t.Errorf("overload: asked %d, served %d, refused %d", asked, served, refused)
+	// 200 ask in a second and 100 fit. When the machine stalls, the arrivals come late and
+	// together, and more of them are refused or give up, never fewer.
+	if n := perSecond(t, out, "Overload", "refused", fifo); n != 0 {
+		t.Errorf("the FIFO refused %d/s", n)
 	}
-	// 200 ask in a second. When the machine stalls, the arrivals come late and together,
-	// and more of them are refused, never fewer.
-	if refused == 0 || !regexp.MustCompile(`(?m)^  SQLSTATE .* 53300$`).MatchString(out) ||
-		!strings.Contains(out, "DETAIL:  reason=queue_full ") || !strings.Contains(out, "retry_after_ms=") {
+	if n := perSecond(t, out, "Overload", "gave up after 1 s", fifo); n == 0 {
+		t.Errorf("nobody gave up:\n%s", out)
+	}
+	if n := perSecond(t, out, "Overload", "refused", guarded); n == 0 ||
+		!strings.Contains(out, "(SQLSTATE 53300)") || !strings.Contains(out, "DETAIL:  reason=queue_") ||
+		!strings.Contains(out, "retry_after_ms=") {
 		t.Errorf("refusals are missing:\n%s", out)
+	}
+	// One line for each of the seconds, twice, unless the machine is very slow.
+	if n := len(regexp.MustCompile(`(?m)^  (good day|overload|after) +\d+ +\d+ +\d+ +\d+ +\d+  `).FindAllString(out, -1)); n < 2 || n > 8 {
+		t.Errorf("%d seconds were shown:\n%s", n, out)
 	}
 }
 
-// ask sums up the accounts.
-func ask(t *testing.T, url string) (sum int64) {
+// fetch gets a page.
+func fetch(t *testing.T, url string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_ = answer.Body.Close() // only its status is of interest
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("%s: %s", url, answer.Status)
+	}
+}
+
+// ask sends a query that has one text as its answer.
+func ask(t *testing.T, url, query string) string {
 	t.Helper()
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -223,20 +262,21 @@ func ask(t *testing.T, url string) (sum int64) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
-	if err := conn.QueryRow(t.Context(), "select sum(balance)::bigint from account").Scan(&sum); err != nil {
-		t.Fatal(err)
+	results, err := conn.PgConn().Exec(t.Context(), query).ReadAll()
+	if err != nil || len(results) != 1 || len(results[0].Rows) != 1 {
+		t.Fatalf("%s: %v, %d results", query, err, len(results))
 	}
-	return sum
+	return string(results[0].Rows[0][0])
 }
 
 func TestDemoInterrupted(t *testing.T) {
-	for _, at := range []string{"Starting a temporary", "Starting pgweir", "Overload:"} {
+	for _, at := range []string{"Starting a temporary", "1. unbounded FIFO", "  overload "} {
 		t.Run(at, func(t *testing.T) {
-			d := startDemo(t, "--seconds", "2")
+			d := startDemo(t, "--short")
 			d.await(t, at)
 			d.end()
 			d.wait(t, exitError)
-			if !strings.Contains(d.stderr.String(), "ended early") || strings.Contains(d.stdout(), "What it shows") {
+			if !strings.Contains(d.stderr.String(), "ended early") || strings.Contains(d.stdout(), "In words") {
 				t.Errorf("%s%s", d.stdout(), d.stderr.String())
 			}
 		})
@@ -244,9 +284,13 @@ func TestDemoInterrupted(t *testing.T) {
 }
 
 func TestDemoWhosePgweirDies(t *testing.T) {
-	for _, at := range []string{"Good day:", "until Ctrl-C"} {
-		t.Run(at, func(t *testing.T) {
-			d := startDemo(t, "--seconds", "2", "--serve")
+	for at, args := range map[string][]string{
+		"  overload ":   {"--short"},
+		"is kept up":    {"--serve", "--no-load", "--load", "2x"},
+		`pgweir\.log\n`: {"--serve", "--no-load"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			d := startDemo(t, args...)
 			d.await(t, at)
 			b, err := os.ReadFile(d.pidFile)
 			if err != nil {
@@ -269,10 +313,46 @@ func TestDemoWhosePgweirDies(t *testing.T) {
 }
 
 func TestDemoArguments(t *testing.T) {
-	for _, args := range [][]string{{"--seconds", "1"}, {"--seconds", "3601"}, {"--seconds", "x"}, {"file"}} {
+	for _, args := range [][]string{
+		{"--seconds", "3"},
+		{"--seconds", "0"},
+		{"--seconds", "3601"},
+		{"--seconds", "x"},
+		{"--seconds", "15", "--short"},
+		{"--no-load"},
+		{"--load", "2x"},
+		{"--serve", "--load", "9x"},
+		{"file"},
+	} {
 		r := pgweir(t, nil, append([]string{"demo"}, args...)...)
 		if r.code != exitUsage || r.stdout != "" || !strings.Contains(r.stderr, "See pgweir help demo") {
 			t.Errorf("%v: %+v", args, r)
+		}
+	}
+}
+
+func TestDemoOptions(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		env  map[string]string
+		want demo.Options
+	}{
+		{nil, nil, demo.Options{Seconds: demo.DefaultSeconds}},
+		{[]string{"--short"}, nil, demo.Options{Seconds: demo.ShortSeconds}},
+		{[]string{"--seconds", "60"}, map[string]string{"LANG": "de_DE.UTF-8"}, demo.Options{Seconds: 60, Unicode: true}},
+		{[]string{"--serve"}, map[string]string{"LC_ALL": "C", "LANG": "C.UTF-8"}, demo.Options{Seconds: demo.DefaultSeconds, Serve: true}},
+		{
+			[]string{"--serve", "--no-load", "--load", "2x"},
+			map[string]string{"LC_CTYPE": "en_US.utf8", "LANG": "C"},
+			demo.Options{Seconds: demo.DefaultSeconds, Serve: true, NoLoad: true, Load: 2, Unicode: true},
+		},
+	} {
+		command := demoCommand()
+		e := &env{stdout: io.Discard, stderr: io.Discard, cmd: &command, getenv: func(name string) string { return c.env[name] }}
+		got, code, ok := e.demoOptions(c.args)
+		c.want.Out = io.Discard // no terminal, so neither live lines nor colors
+		if !ok || code != exitOK || got != c.want {
+			t.Errorf("%v %v: %+v, want %+v", c.args, c.env, got, c.want)
 		}
 	}
 }

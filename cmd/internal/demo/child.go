@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,26 +31,25 @@ var errNotReady = errors.New("pgweir was not ready in time")
 // pooler is pgweir as a child process.
 type pooler struct {
 	pgtest.Endpoint
+	policy     policy
+	http       string // host:port of its status page; "" if it has none
+	console    bool   // it has one
 	configFile string
 
-	cmd  *exec.Cmd
-	log  *logbook
-	done chan struct{} // closed once the process was reaped
-	err  error         // what Wait returned; read it after done
+	cmd    *exec.Cmd
+	log    *logbook
+	ending atomic.Bool   // it was asked to end
+	done   chan struct{} // closed once the process was reaped
+	err    error         // what Wait returned; read it after done
 }
 
 // startPooler runs `program serve FILE` in front of a cluster, with its files in dir, and
 // waits until it listens.
-func startPooler(ctx context.Context, program, dir string, c *pgtest.Cluster) (*pooler, error) {
+func startPooler(ctx context.Context, program, dir string, c *pgtest.Cluster, what policy) (*pooler, error) {
 	for attempt := 1; ; attempt++ {
-		port, err := pgtest.FreePort()
+		p, err := newPooler(dir, c, what)
 		if err != nil {
 			return nil, err
-		}
-		p := &pooler{
-			Endpoint:   pgtest.Endpoint{Programs: c.Programs, Host: "127.0.0.1", Port: port},
-			configFile: filepath.Join(dir, "pgweir.toml"),
-			done:       make(chan struct{}),
 		}
 		if err := writeConfig(p, c); err != nil {
 			return nil, err
@@ -59,6 +59,29 @@ func startPooler(ctx context.Context, program, dir string, c *pgtest.Cluster) (*
 			return p, err
 		}
 	}
+}
+
+// newPooler finds places to listen at.
+func newPooler(dir string, c *pgtest.Cluster, what policy) (*pooler, error) {
+	port, err := pgtest.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	p := &pooler{
+		Endpoint:   pgtest.Endpoint{Programs: c.Programs, Host: "127.0.0.1", Port: port},
+		policy:     what,
+		console:    hasSetting("[console]", "admin_users"),
+		configFile: filepath.Join(dir, "pgweir.toml"),
+		done:       make(chan struct{}),
+	}
+	if hasSetting("", "http") {
+		web, err := pgtest.FreePort()
+		if err != nil {
+			return nil, err
+		}
+		p.http = pgtest.Endpoint{Host: p.Host, Port: web}.Addr()
+	}
+	return p, nil
 }
 
 // start starts the process in a group of its own: a Ctrl-C in the terminal is for us, and
@@ -114,8 +137,9 @@ func (p *pooler) death() error {
 	return fmt.Errorf("pgweir ended by itself (%v); its log ends:\n%s", p.cmd.ProcessState, p.log.tail(20))
 }
 
-// end asks the process to end and, after a while, makes it.
+// end asks the process to end and, after a while, makes it. It may be called again.
 func (p *pooler) end() error {
+	p.ending.Store(true)
 	if p.ended() {
 		return p.log.close()
 	}
@@ -134,8 +158,8 @@ func (p *pooler) end() error {
 	return errors.Join(err, p.log.close())
 }
 
-// url is where clients connect.
-func (p *pooler) url() string {
+// url is where clients connect to a database.
+func (p *pooler) url(database string) string {
 	return p.URL(pgtest.Login{User: appRole, Password: password, Database: database})
 }
 

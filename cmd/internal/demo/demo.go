@@ -5,34 +5,49 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"time"
 )
 
-// DefaultSeconds is how long the load takes when nothing else is asked for. Setting up and
-// ending take a few seconds more.
-const DefaultSeconds = 12
-
-// The least and the most that Options.Seconds may be.
+// How long the load takes, in seconds through each of the two policies: when nothing else
+// is asked for, for those in a hurry, at the least and at the most. Setting up and ending
+// take a few seconds more.
 const (
-	MinSeconds = 2
-	MaxSeconds = 3600
+	DefaultSeconds = 15
+	ShortSeconds   = 5
+	MinSeconds     = 4 // less is no time for a queue to grow
+	MaxSeconds     = 3600
 )
 
 // ErrBroken says that pgweir did not keep a promise which it keeps under any load: its
-// budget, its clients' sessions, refusals that say why, and transactions that are done in
-// full or not at all.
+// budget, its clients' sessions, and an answer that is the server's or says why not.
 var ErrBroken = errors.New("pgweir broke a promise; this is a bug, please report it with the output above")
 
 // Options say what to run and where to show it.
 type Options struct {
-	Program  string    // a pgweir executable, run as `Program serve FILE`
-	Seconds  int       // of load over all phases, MinSeconds to MaxSeconds
-	Serve    bool      // keep both servers up after the load, until ctx ends
+	Program string  // a pgweir executable, run as `Program serve FILE`
+	Seconds int     // of load through each of the two, MinSeconds to MaxSeconds
+	Serve   bool    // keep PostgreSQL and the guarded pgweir up after the load, until ctx ends
+	NoLoad  bool    // with Serve: there is no load before that
+	Load    float64 // with Serve: the load that is kept up, as a multiple of capacity; 0: none
+
 	Out      io.Writer // where everything is told
-	Terminal bool      // Out is a terminal: progress rewrites its line
+	Terminal bool      // Out is a terminal: the second that is passing is shown
+	Colors   bool      // Out understands the terminal's codes for colors
+	Unicode  bool      // Out shows UTF-8
 }
 
-// Run runs the demonstration. It returns after both servers have ended and their files are
+// ParseLoad reads a multiple of capacity: "2x" or "0.6".
+func ParseLoad(text string) (float64, error) {
+	load, err := strconv.ParseFloat(strings.TrimSuffix(text, "x"), 64)
+	if err != nil || !(load >= minLoad && load <= maxLoad) {
+		return 0, fmt.Errorf("%q is no multiple of capacity from %gx to %gx", text, minLoad, maxLoad)
+	}
+	return load, nil
+}
+
+// Run runs the demonstration. It returns after all servers have ended and their files are
 // gone. The error wraps pgtest.ErrNoPostgres if none is installed, ErrBroken if pgweir
 // failed what it was to show, and the cause of ctx if that ended before the demonstration;
 // with Serve, the end of ctx is no error once the load is over.
@@ -40,8 +55,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Seconds < MinSeconds || o.Seconds > MaxSeconds {
 		return fmt.Errorf("the load takes %d to %d seconds, not %d", MinSeconds, MaxSeconds, o.Seconds)
 	}
-	out := &screen{out: o.Out, rewrites: o.Terminal}
-	st := &stage{}
+	out := &screen{out: o.Out, rewrites: o.Terminal, colors: o.Colors, unicode: o.Unicode}
+	st := &stage{program: o.Program, out: out}
 	asked := ctx // to end; by the user
 	defer func() {
 		if asked.Err() != nil {
@@ -49,24 +64,24 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 		err = errors.Join(err, st.end())
 	}()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if err := st.start(ctx, cancel, o.Program, out); err != nil {
+	ctx, st.broken = context.WithCancelCause(ctx)
+	defer st.broken(nil)
+	if err := st.start(ctx); err != nil {
 		return cause(ctx, err)
 	}
-	results, err := play(ctx, st, phases(), time.Duration(o.Seconds)*time.Second, out)
-	if err != nil {
-		return cause(ctx, err)
+	var results []*result
+	if !o.Serve || !o.NoLoad {
+		if results, err = compare(ctx, st, time.Duration(o.Seconds)*time.Second); err != nil {
+			return cause(ctx, err)
+		}
+		out.report(results)
 	}
-	out.report(results)
 	if !o.Serve {
 		out.invite()
 		return broken(results)
 	}
-	out.serving(st)
-	<-ctx.Done()
-	if st.front.ended() {
-		return context.Cause(ctx)
+	if err := serve(ctx, st, o.Load); err != nil {
+		return cause(ctx, err)
 	}
 	return broken(results)
 }
@@ -79,32 +94,42 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// play runs the phases one after the other with the same clients.
-func play(ctx context.Context, st *stage, list []phase, length time.Duration, out *screen) ([]*result, error) {
-	out.say("%d clients connect through pgweir ...", clients)
-	crowd, err := newCrowd(ctx, st.front.url())
-	if err != nil {
-		return nil, err
-	}
-	defer crowd.close()
-
-	watch := watchServers(ctx, st.admin)
-	defer watch.stop()
-	shares := 0
-	for _, p := range list {
-		shares += p.share
-	}
+// compare sends the same arrivals through each policy in turn. The last one's pgweir stays
+// up.
+func compare(ctx context.Context, st *stage, length time.Duration) ([]*result, error) {
+	list := schedule(length)
+	st.out.introduce(list)
 	var results []*result
-	for _, p := range list {
-		out.say("\n%s: %s", p.name, p.about)
-		r := perform(ctx, p, length*time.Duration(p.share)/time.Duration(shares), crowd, watch, out)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+	for i, p := range policies() {
+		if err := st.guard(ctx, p); err != nil {
+			return nil, err
+		}
+		st.out.say("\n%s: %s", st.out.bold(fmt.Sprintf("%d. %s", i+1, p.name)), p.about)
+		r, err := perform(ctx, p, list, st.front.url(database), st.watch, st.out)
+		if err != nil {
+			return nil, err
 		}
 		results = append(results, r)
 	}
-	if err := watch.stop(); err != nil {
-		return nil, fmt.Errorf("counting the server connections: %w", err)
+	return results, nil
+}
+
+// serve leaves everything up until the user ends it, which is no error.
+func serve(ctx context.Context, st *stage, load float64) error {
+	if st.front == nil {
+		if err := st.guard(ctx, policies()[guarded]); err != nil {
+			return err
+		}
 	}
-	return results, st.audit(ctx, results)
+	st.out.serving(st, load)
+	if load > 0 {
+		if err := keepUp(ctx, load, st.front.url(database), st.watch, st.out); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	if st.front.ended() {
+		return context.Cause(ctx)
+	}
+	return nil
 }

@@ -1,17 +1,19 @@
 package demo
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgweir/pgweir/config"
 	"github.com/pgweir/pgweir/integration/pgtest"
@@ -25,119 +27,141 @@ func TestRunRefusesWrongTimes(t *testing.T) {
 	}
 }
 
-func TestConfigurationIsRight(t *testing.T) {
-	p := &pooler{
-		Endpoint:   pgtest.Endpoint{Host: "127.0.0.1", Port: 6432},
-		configFile: filepath.Join(t.TempDir(), "pgweir.toml"),
+func TestParseLoad(t *testing.T) {
+	for text, want := range map[string]float64{"2x": 2, "0.6": 0.6, "1.5x": 1.5, "0.1": minLoad, "2.5x": maxLoad} {
+		if got, err := ParseLoad(text); err != nil || got != want {
+			t.Errorf("%q: %g, %v", text, got, err)
+		}
 	}
-	if err := writeConfig(p, &pgtest.Cluster{Endpoint: pgtest.Endpoint{Host: "127.0.0.1", Port: 5432}}); err != nil {
-		t.Fatal(err)
+	for _, text := range []string{"", "x", "2xx", "0", "0.09x", "2.6x", "-1", "NaN", "Inf", "two"} {
+		if got, err := ParseLoad(text); err == nil {
+			t.Errorf("%q: %g", text, got)
+		}
 	}
-	c, problems := config.LoadEnv(p.configFile, func(string) string { return "" })
-	for _, one := range problems {
-		t.Error(one)
+}
+
+func TestConfigurationsAreRight(t *testing.T) {
+	for _, what := range policies() {
+		t.Run(what.name, func(t *testing.T) {
+			c := &pgtest.Cluster{Endpoint: pgtest.Endpoint{Host: "127.0.0.1", Port: 5432}}
+			p, err := newPooler(t.TempDir(), c, what)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := writeConfig(p, c); err != nil {
+				t.Fatal(err)
+			}
+			loaded, problems := config.LoadEnv(p.configFile, func(string) string { return "" })
+			for _, one := range problems {
+				t.Error(one)
+			}
+			if len(problems) == 0 {
+				checkConfig(t, loaded, what)
+			}
+		})
 	}
-	if len(problems) > 0 {
-		return
-	}
+}
+
+func checkConfig(t *testing.T, c *config.Config, what policy) {
+	t.Helper()
 	b := c.Budget(0, config.Facts{MaxConnections: 100, RoleLimit: -1})
 	if b.Connections != budget || b.Slots != slots {
 		t.Errorf("%d connections and %d slots, want %d and %d", b.Connections, b.Slots, budget, slots)
 	}
-	if w := c.Workloads[len(c.Workloads)-1]; w.MaxWait.Std() != maxWait || int(w.MaxWaiting) != waiting {
-		t.Errorf("waits of %v, %v clients", w.MaxWait, w.MaxWaiting)
+	w := c.Workloads[len(c.Workloads)-1]
+	if what.name == policies()[unbounded].name {
+		if w.MaxWait.Std() < time.Hour || int(w.MaxWaiting) < 100*sessions || w.OnDisconnect != config.Finish {
+			t.Errorf("there are bounds: %+v", w)
+		}
+		return
+	}
+	if w.MaxWait.Std() != maxWait || !w.MaxWaiting.IsAuto() || w.OnDisconnect != config.Cancel {
+		t.Errorf("unguarded: %+v", w)
 	}
 	if len(c.Warnings()) > 0 {
 		t.Error(c.Warnings())
 	}
 }
 
-func TestPhases(t *testing.T) {
-	for _, p := range phases() {
-		if p.share < 1 || p.rate < 1 || p.work == nil || p.shows == nil || p.name == "" || p.about == "" {
-			t.Errorf("%+v is not complete", p)
-		}
-		// A sentence about nothing must not panic: all may have been refused.
-		if p.shows(&result{phase: p, elapsed: time.Second, length: time.Second}) == "" {
-			t.Errorf("%s shows nothing", p.name)
-		}
+// The guard has to be able to keep what the demonstration says of it.
+func TestGuardedAnswersWithinPatience(t *testing.T) {
+	if maxWait+nap > patience/2 {
+		t.Errorf("%v in the queue and %v at work are not well within %v", maxWait, nap, patience)
+	}
+	if most := rate(maxLoad) * patience.Seconds(); most*1.1 > sessions {
+		t.Errorf("%d sessions are too few for %g clients that wait", sessions, most)
 	}
 }
 
-func TestTimes(t *testing.T) {
-	var none times
-	if none.at(50) != 0 {
-		t.Error("a percentile of nothing")
-	}
-	hundred := make(times, 0, 100)
-	for i := range 100 {
-		hundred = append(hundred, time.Duration(100-i))
-	}
-	for _, c := range []struct{ percent, want int }{{0, 1}, {1, 1}, {50, 50}, {99, 99}, {100, 100}} {
-		if got := hundred.at(c.percent); got != time.Duration(c.want) {
-			t.Errorf("p%d is %d, want %d", c.percent, got, c.want)
+func TestSchedule(t *testing.T) {
+	list := schedule(30 * time.Second)
+	var total time.Duration
+	for _, s := range list {
+		total += s.length
+		if s.name == "" || s.load < minLoad || s.load > maxLoad {
+			t.Errorf("%+v is not complete", s)
 		}
 	}
-	if got := (times{7, 3}).at(99); got != 7 {
-		t.Errorf("p99 of two is %d", got)
+	if len(list) != after+1 || total != 30*time.Second {
+		t.Errorf("%v in all: %+v", total, list)
 	}
-}
-
-func TestTally(t *testing.T) {
-	refusal := &pgconn.PgError{Severity: "ERROR", Code: "53300", Message: "pgweir: no"}
-	tally := &tally{}
-	tally.add(time.Millisecond, nil)
-	tally.add(2*time.Millisecond, refusal)
-	w, mark := tally.since(mark{}, time.Second)
-	if diff := cmp.Diff(window{times{time.Millisecond}, times{2 * time.Millisecond}, 0, time.Second}, w, cmp.AllowUnexported(window{})); diff != "" {
-		t.Error(diff)
+	if list[goodDay].load >= 1 || list[overload].load < 2 || list[after].load != list[goodDay].load {
+		t.Errorf("the phases are not what the report takes them for: %+v", list)
 	}
-	other := errors.New("cut")
-	tally.add(3*time.Millisecond, other)
-	for _, wrong := range []error{
-		&pgconn.PgError{Severity: "FATAL", Code: "53300", Message: "pgweir: no"},       // ends the session
-		&pgconn.PgError{Severity: "ERROR", Code: "53300", Message: "too many clients"}, // Postgres itself
-		context.DeadlineExceeded,
+	for at, want := range map[time.Duration]string{
+		0: "good day", 6*time.Second - 1: "good day", 6 * time.Second: "overload", 29 * time.Second: "after", 30 * time.Second: "",
 	} {
-		tally.add(0, wrong)
+		if got := nameAt(list, at); got != want {
+			t.Errorf("%v is in %q, want %q", at, got, want)
+		}
 	}
-	tally.add(4*time.Millisecond, errors.Join(errors.New("in a transaction"), refusal))
-	tally.unsent()
-	tally.lost()
-	if w, _ = tally.since(mark, 3*time.Second); len(w.served) != 0 || len(w.refused) != 1 || w.from != time.Second {
-		t.Errorf("%+v", w)
+}
+
+func TestArrivals(t *testing.T) {
+	list := schedule(60 * time.Second)
+	all := slices.Collect(arrivals(list))
+	if diff := cmp.Diff(all, slices.Collect(arrivals(list)), cmp.AllowUnexported(arrival{})); diff != "" {
+		t.Error("the second run has other arrivals: " + diff)
 	}
-	r := tally.result(phase{}, 2*time.Second, 4*time.Second)
-	if r.asked != 7 || len(r.served) != 1 || len(r.refused) != 2 || r.failed != 4 || r.failure != other ||
-		r.refusal != refusal || r.notSent != 1 || r.lost != 1 || states(r.codes) != "53300" {
-		t.Errorf("%+v", r)
+	n := make([]int, len(list))
+	for i, a := range all {
+		n[a.phase]++
+		if i > 0 && a.due < all[i-1].due {
+			t.Fatalf("%v after %v", a, all[i-1])
+		}
+		if nameAt(list, a.due) != list[a.phase].name {
+			t.Fatalf("%v is not in %s", a, list[a.phase].name)
+		}
 	}
-	if r.servedRate() != 0.25 || r.rate(r.asked) != 3.5 {
-		t.Errorf("%f/s served, %f/s asked", r.servedRate(), r.rate(r.asked))
+	for i, s := range list {
+		want := rate(s.load) * s.length.Seconds()
+		if math.Abs(float64(n[i])-want) > 4*math.Sqrt(want) {
+			t.Errorf("%s: %d arrivals, want about %g", s.name, n[i], want)
+		}
+	}
+	for range arrivals(list) { // may be left early
+		break
 	}
 }
 
 func TestPromises(t *testing.T) {
-	good := func() *result { return &result{servers: budget, balanced: true} }
+	good := func() *result { return &result{servers: budget, phases: make([]part, 3)} }
 	if err := broken([]*result{good(), good()}); err != nil {
 		t.Error(err)
 	}
 	for name, spoil := range map[string]func(*result){
 		"budget":   func(r *result) { r.servers++ },
 		"sessions": func(r *result) { r.lost = 1 },
-		"errors":   func(r *result) { r.failed = 2 },
-		"books":    func(r *result) { r.balanced = false },
+		"errors":   func(r *result) { r.phases[1].failed = 2 },
 	} {
 		bad := good()
-		bad.phase.name = "Second"
 		spoil(bad)
-		list := []*result{good(), bad}
-		if err := broken(list); !errors.Is(err, ErrBroken) {
+		if err := broken([]*result{good(), bad}); !errors.Is(err, ErrBroken) {
 			t.Errorf("%s: %v", name, err)
 		}
 		said := 0
 		for _, p := range promises() {
-			if text := p.says(list); strings.Contains(text, "BROKEN in phase Second: ") {
+			if !p.kept(bad) && p.broken(bad) != "" {
 				said++
 			}
 		}
@@ -184,31 +208,47 @@ func TestLogbook(t *testing.T) {
 	}
 }
 
-func TestProgramThatIsNoPgweir(t *testing.T) {
-	c := &pgtest.Cluster{Endpoint: pgtest.Endpoint{Host: "127.0.0.1", Port: 5432}}
-	for _, program := range []string{"/bin/false", "/nonexistent"} {
-		_, err := startPooler(t.Context(), program, t.TempDir(), c)
-		if err == nil || !strings.Contains(err.Error(), "pgweir") {
-			t.Errorf("%s: %v", program, err)
-		}
-	}
-	// One that runs and never listens is given up when the caller does.
-	dir := t.TempDir()
-	sleeper := filepath.Join(dir, "sleeper")
-	if err := os.WriteFile(sleeper, []byte("#!/bin/sh\nexec sleep 600\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	gone := errors.New("gone")
-	cancel(gone)
-	if _, err := startPooler(ctx, sleeper, dir, c); !errors.Is(err, gone) {
-		t.Error(err)
-	}
-}
-
 func TestCleanEnv(t *testing.T) {
 	got := cleanEnv([]string{"PATH=/bin", "PGHOST=db", "PGWEIR_X=1", "HOME=/"})
 	if diff := cmp.Diff([]string{"PATH=/bin", "PGWEIR_X=1", "HOME=/"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestLessonsOfAnything(t *testing.T) {
+	blank := func() *result {
+		r := &result{}
+		for _, s := range schedule(15 * time.Second) {
+			r.phases = append(r.phases, part{stretch: s})
+		}
+		return r
+	}
+	with := func(change func(*result)) *result {
+		r := blank()
+		change(r)
+		return r
+	}
+	cases := map[string]struct {
+		of   *result
+		want string
+	}{
+		"nobody gave up":   {blank(), "no overload"},
+		"nobody refused":   {blank(), "no overload"},
+		"all refused":      {with(func(r *result) { r.phases[overload].refused = times{1} }), "no overload"},
+		"some gave up":     {with(func(r *result) { r.phases[overload].gaveUp = 1 }), "100 % gave up"},
+		"without waste":    {with(func(r *result) { r.phases[overload].gaveUp = 1 }), "!for nobody"},
+		"with waste":       {with(func(r *result) { r.phases[overload].gaveUp = 1; r.executed = 7 }), "7 statements for nobody"},
+		"guarded too busy": {with(func(r *result) { r.phases[overload] = part{r.phases[overload].stretch, times{1}, times{1}, 3, 0} }), "3 gave up, because this machine"},
+		"never normal":     {blank(), "not back to normal in 4 s"},
+		"at once":          {with(func(r *result) { r.isNormal = true }), "back to normal at once"},
+		"soon":             {with(func(r *result) { r.isNormal, r.normal = true, 2*judged }), "back to normal after 0.5 s"},
+	}
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		c := cases[name]
+		text := strings.ReplaceAll(fmt.Sprint(lessons(c.of, c.of)), "too short, or the machine too busy, for an overload", "no overload")
+		want, none := strings.CutPrefix(c.want, "!")
+		if strings.Contains(text, want) == none {
+			t.Errorf("%s: %q in\n%s", name, c.want, text)
+		}
 	}
 }

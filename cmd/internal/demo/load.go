@@ -2,55 +2,83 @@ package demo
 
 import (
 	"context"
-	"math/rand/v2"
+	"fmt"
+	"iter"
+	"math"
 	"sync"
 	"time"
 )
 
-// perform plays one phase for a time and shows its progress. When ctx ends early, the
-// result is not worth reading.
-func perform(ctx context.Context, p phase, length time.Duration, c *crowd, w *watch, out *screen) *result {
-	t := &tally{}
-	w.reset()
-	done := make(chan struct{})
-	start := time.Now()
-	go func() {
-		defer close(done)
-		drive(ctx, p, length, c, t)
-	}()
-	tick := time.NewTicker(out.interval())
-	defer tick.Stop()
-	from := mark{}
-	for {
-		select {
-		case <-done:
-			r := t.result(p, length, time.Since(start))
-			r.servers = w.most()
-			out.settle(r.line())
-			return r
-		case <-tick.C:
-			var now window
-			now, from = t.since(from, time.Since(start))
-			out.live(now.line(length, w.now()))
-		}
-	}
+// statement binds a server for the nap, and PostgreSQL counts it when it is done.
+func statement() string {
+	return fmt.Sprintf("select pg_sleep(%g), nextval('%s')", nap.Seconds(), counter)
 }
 
-// drive is an open loop: arrivals come at random times of a fixed mean, whether or not
-// those before them were answered, as they do from many users. Each takes a client that has
-// nothing else to do. The random numbers are the same in every run.
-func drive(ctx context.Context, p phase, length time.Duration, c *crowd, t *tally) {
-	random := rand.New(rand.NewPCG(1, uint64(p.rate)))
-	gap := func() time.Duration {
-		return time.Duration(random.ExpFloat64() / float64(p.rate) * float64(time.Second))
+// perform sends the arrivals of a schedule through a policy's pgweir and shows what comes of
+// them, second by second.
+func perform(ctx context.Context, p policy, list []stretch, url string, w *watch, out *screen) (*result, error) {
+	c, err := newCrowd(ctx, url, sessions)
+	if err != nil {
+		return nil, err
 	}
+	defer c.close()
+	t := &tally{}
+	m := begin(t, w)
+	show(send(ctx, list, c, t), list, m, out)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	// A client may have left a statement behind.
+	if err := w.rest(ctx); err != nil {
+		return nil, err
+	}
+	r := t.result(p, list)
+	r.servers, r.executed = w.most(), w.executed()
+	return r, nil
+}
+
+// keepUp sends a load until ctx ends, and shows what comes of it in one line if that can be
+// rewritten.
+func keepUp(ctx context.Context, load float64, url string, w *watch, out *screen) error {
+	c, err := newCrowd(ctx, url, sessions)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	list := []stretch{{phase{name: fmt.Sprintf("%gx", load), load: load}, math.MaxInt64}}
+	t := &tally{forgets: true}
+	m := begin(t, w)
+	done := send(ctx, list, c, t)
+	if !out.rewrites {
+		<-done
+		return nil
+	}
+	out.say("%s", out.heading())
+	m.each(done, func(from, to mark) { out.live(out.second(list[0].name, from, to)) })
+	return nil
+}
+
+// send sends arrivals until the last or the end of ctx. The channel is closed when all have
+// ended.
+func send(ctx context.Context, list []stretch, c *crowd, t *tally) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		drive(ctx, arrivals(list), c, t)
+	}()
+	return done
+}
+
+// drive sends arrivals when they are due, each in a goroutine of its own, and waits for the
+// end of all.
+func drive(ctx context.Context, due iter.Seq[arrival], c *crowd, t *tally) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var running sync.WaitGroup
 	defer running.Wait()
 	start := time.Now()
-	for due := gap(); due < length; due += gap() {
-		if wait := time.Until(start.Add(due)); wait > 0 {
+	for a := range due {
+		if wait := time.Until(start.Add(a.due)); wait > 0 {
 			timer.Reset(wait)
 			select {
 			case <-timer.C:
@@ -60,27 +88,7 @@ func drive(ctx context.Context, p phase, length time.Duration, c *crowd, t *tall
 		if ctx.Err() != nil {
 			return
 		}
-		select {
-		case one := <-c.free:
-			running.Go(func() { c.visit(ctx, one, p, t) })
-		default:
-			t.unsent()
-		}
+		t.arrive()
+		running.Go(func() { c.visit(ctx, a, t) })
 	}
-}
-
-// visit is one arrival. The time of its answer counts from when it was sent: as every
-// arrival has a client of its own, none has waited for another before that. The end of ctx
-// does not cut it short; it is over in about maxWait anyway, and its session ends well.
-func (c *crowd) visit(ctx context.Context, one *client, p phase, t *tally) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	start := time.Now()
-	err := p.work(ctx, one)
-	t.add(time.Since(start), err)
-	if one.conn.IsClosed() {
-		t.lost()
-		return
-	}
-	c.free <- one
 }

@@ -1,66 +1,136 @@
 package demo
 
 import (
-	"context"
 	"fmt"
+	"iter"
+	"math/rand/v2"
 	"time"
 )
 
-// The shape of the demonstration. It is small so that a laptop is never the bottleneck.
+// The shape of the demonstration. It is small so that a laptop is never the bottleneck: a
+// statement sleeps, which binds a server for the same time on any machine and costs no CPU.
 const (
 	slots    = 5                     // transactions at once
 	budget   = slots + 1             // server connections; one is reserved for control
-	waiting  = 20                    // clients that may wait for a slot
-	maxWait  = time.Second           // longest wait for a slot
-	clients  = 100                   // sessions, the same ones in all phases
-	nap      = 50 * time.Millisecond // how long a statement of the overload binds a server
+	nap      = 50 * time.Millisecond // how long a statement binds a server
 	capacity = slots * int(time.Second/nap)
+	patience = time.Second // how long a client waits for an answer
+	sessions = 300         // of clients: enough for all whose patience lasts, at twice capacity
 )
 
-// phase is one scene: arrivals at a rate, each doing the same work.
+// The least and the most that a load may be, as a multiple of capacity. More than the most
+// would be more sessions, and a demonstration of the machine's CPU.
+const (
+	minLoad = 0.1
+	maxLoad = 2.5
+)
+
+// phase is one stretch of a run.
 type phase struct {
 	name  string
-	about string // one line, before it starts
-	share int    // of the whole load's time
-	rate  int    // arrivals per second over all clients
-	work  func(context.Context, *client) error
-	shows func(*result) string // what a reader should take from it, in one sentence
+	share int     // of the run's time
+	load  float64 // of capacity
 }
 
-// phases is the demonstration.
+// phases are what each of the two runs is made of.
 func phases() []phase {
-	const ordinary = 2 * capacity // as many as in the overload, but short ones
 	return []phase{
+		{name: "good day", share: 3, load: 0.6},
+		{name: "overload", share: 8, load: 2},
+		{name: "after", share: 4, load: 0.6},
+	}
+}
+
+// What the phases are for the report.
+const (
+	goodDay = iota
+	overload
+	after
+)
+
+// rate is the arrivals per second of a load.
+func rate(load float64) float64 { return load * float64(capacity) }
+
+// stretch is a phase with its time.
+type stretch struct {
+	phase
+	length time.Duration
+}
+
+// schedule divides a run's time among the phases.
+func schedule(total time.Duration) []stretch {
+	shares := 0
+	for _, p := range phases() {
+		shares += p.share
+	}
+	var list []stretch
+	for _, p := range phases() {
+		list = append(list, stretch{p, total * time.Duration(p.share) / time.Duration(shares)})
+	}
+	return list
+}
+
+// arrival is when somebody wants something, since the run began.
+type arrival struct {
+	due   time.Duration
+	phase int // index in the schedule
+}
+
+// arrivals come at random times of a fixed mean, as they do from many users. They are the
+// same in every run.
+func arrivals(list []stretch) iter.Seq[arrival] {
+	return func(yield func(arrival) bool) {
+		random := rand.New(rand.NewPCG(1, 1))
+		var begin time.Duration
+		for i, s := range list {
+			due := begin
+			end := begin + s.length
+			for {
+				due += time.Duration(random.ExpFloat64() / rate(s.load) * float64(time.Second))
+				if due >= end {
+					break
+				}
+				if !yield(arrival{due, i}) {
+					return
+				}
+			}
+			begin = end
+		}
+	}
+}
+
+// policy is what decides who waits and for how long.
+type policy struct {
+	name  string
+	about string
+	lines string // of the configuration, in its [[workload]]
+}
+
+// The two, in the order in which they play.
+const (
+	unbounded = iota
+	guarded
+)
+
+func policies() []policy {
+	return []policy{
 		{
-			name:  "Good day",
-			about: fmt.Sprintf("%d transactions per second from %d clients, over %d servers", ordinary, clients, slots),
-			share: 1, rate: ordinary, work: transfer, shows: showsSharing,
+			name:  "unbounded FIFO",
+			about: "everybody waits in line, for as long as it takes; nobody is refused",
+			lines: `max_wait      = "1h"      # for ever
+max_waiting   = 1000000   # everybody
+on_disconnect = "finish"  # also the work of clients that have left
+`,
 		},
 		{
-			name: "Overload",
-			about: fmt.Sprintf("%d statements per second of %s each, on %d slots: twice the %d that fit",
-				2*capacity, millis(nap), slots, capacity),
-			share: 2, rate: 2 * capacity, work: sleep, shows: showsGuarding,
+			name:  "guarded",
+			about: "who can't have a slot in time is told so at once, and keeps the session",
+			lines: fmt.Sprintf(`max_wait      = %q   # longest wait for a slot
+on_disconnect = "cancel"  # reads of clients that have left
+`, maxWait),
 		},
 	}
 }
 
-// showsSharing is the sentence for a load that fits.
-func showsSharing(r *result) string {
-	text := fmt.Sprintf("%d clients shared %s, and half of their transactions took less than %s",
-		clients, plural(r.servers, "server connection"), millis(r.served.at(50)))
-	if n := len(r.refused); n > 0 {
-		return text + fmt.Sprintf("; %d of %d were refused, in moments when too many waited.", n, r.asked)
-	}
-	return text + "; nobody was refused."
-}
-
-// showsGuarding is the sentence for a load that does not fit.
-func showsGuarding(r *result) string {
-	if len(r.refused) == 0 {
-		return "Nobody was refused: this machine was too busy to produce an overload."
-	}
-	return fmt.Sprintf("Postgres did the %.0f/s that fit, and 99 %% of those it served had their answer within %s; "+
-		"the rest were told at once (half of them within %s) to come back later, over a connection that they kept.",
-		r.servedRate(), millis(r.served.at(99)), millis(r.refused.at(50)))
-}
+// maxWait is the guarded policy's longest wait. With the nap it is well below the patience.
+const maxWait = 200 * time.Millisecond

@@ -2,42 +2,24 @@ package demo
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
 
-// line is the progress of a phase that takes length, with so many servers just now.
-func (w window) line(length time.Duration, servers int) string {
-	seconds := max((w.to - w.from).Seconds(), 1e-3)
-	text := fmt.Sprintf("  %s/%s s  served %3.0f/s", tenths(min(w.to, length)), tenths(length), float64(len(w.served))/seconds)
-	if len(w.served) > 0 {
-		text += fmt.Sprintf(" (p50 %s, p99 %s)", millis(w.served.at(50)), millis(w.served.at(99)))
-	}
-	return text + fmt.Sprintf("  refused %3.0f/s  servers %d/%d", float64(len(w.refused))/seconds, servers, budget)
-}
+// millis is a duration in milliseconds.
+func millis(d time.Duration) string { return number(d) + " ms" }
 
-// line is the phase in one line, after its end.
-func (r *result) line() string {
-	return fmt.Sprintf("  served %d of %d, refused %d, most servers %d of %d, sessions lost %d",
-		len(r.served), r.asked, len(r.refused), r.servers, budget, r.lost)
-}
-
-// millis is a duration in milliseconds, with a digit behind the point for small ones.
-func millis(d time.Duration) string {
+// number is a duration's milliseconds, with a digit behind the point if there are few.
+func number(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	if ms < 9.95 {
-		return fmt.Sprintf("%.1f ms", ms)
+		return fmt.Sprintf("%.1f", ms)
 	}
-	return fmt.Sprintf("%.0f ms", ms)
+	return fmt.Sprintf("%.0f", ms)
 }
 
-// tenths is a duration in seconds, with one digit behind the point if it has one.
-func tenths(d time.Duration) string {
-	return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'f', -1, 64)
-}
+// seconds is a duration in seconds.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
 // plural is a number with its noun.
 func plural(n int, noun string) string {
@@ -50,88 +32,112 @@ func plural(n int, noun string) string {
 // row is one line of the table.
 type row struct {
 	name string
-	cell func(*result) string
+	cell func(*result) string // nil: the row is a heading
 }
 
 // rows are the table, top to bottom.
 func rows() []row {
+	inTime := func(p part) int { return len(p.served) }
+	answers := func(p part) times { return p.served }
+	refusals := func(p part) times { return p.refused }
 	return []row{
-		{"asked for", func(r *result) string { return amount(r.asked, r.rate(r.asked)) }},
-		{"served", func(r *result) string { return amount(len(r.served), r.servedRate()) }},
-		{"  answer after, p50", func(r *result) string { return percentile(r.served, 50) }},
-		{"  answer after, p99", func(r *result) string { return percentile(r.served, 99) }},
-		{"refused", func(r *result) string { return amount(len(r.refused), r.rate(len(r.refused))) }},
-		{"  told after, p50", func(r *result) string { return percentile(r.refused, 50) }},
-		{"  told after, p99", func(r *result) string { return percentile(r.refused, 99) }},
-		{"  SQLSTATE", func(r *result) string { return states(r.codes) }},
-		{"other errors", func(r *result) string { return fmt.Sprint(r.failed) }},
-		{"server connections", func(r *result) string { return fmt.Sprintf("%d of %d", r.servers, budget) }},
-		{"sessions lost", func(r *result) string { return fmt.Sprintf("%d of %d", r.lost, clients) }},
+		{"Good day", nil},
+		{"served in time", inSecond(goodDay, inTime)},
+		{"  answer after, p50 / p99", took(goodDay, answers)},
+		{"Overload", nil},
+		{"served in time", inSecond(overload, inTime)},
+		{"  answer after, p50 / p99", took(overload, answers)},
+		{"refused", inSecond(overload, func(p part) int { return len(p.refused) })},
+		{"  told after, p50 / p99", took(overload, refusals)},
+		{"gave up after " + seconds(patience), inSecond(overload, func(p part) int { return p.gaveUp })},
+		{"After", nil},
+		{"served in time", inSecond(after, inTime)},
+		{"  answer after, p50 / p99", took(after, answers)},
+		{"back to normal after", (*result).backAfter},
+		{"The whole run", nil},
+		{"work for clients that had left", func(r *result) string { return share(r.wasted(), r.executed) }},
+		{"sessions that had to be reopened", func(r *result) string { return fmt.Sprint(r.reopened) }},
+		{"Postgres connections at most", func(r *result) string { return fmt.Sprintf("%d of %d", r.servers, budget) }},
 	}
 }
 
-// amount is a number and what it makes per second.
-func amount(n int, rate float64) string { return fmt.Sprintf("%d (%.0f/s)", n, rate) }
-
-// percentile is one, or a dash if there was nothing to measure.
-func percentile(t times, percent int) string {
-	if len(t) == 0 {
-		return "-"
+// inSecond is the cell for a number of those who arrived in a phase.
+func inSecond(phase int, n func(part) int) func(*result) string {
+	return func(r *result) string {
+		p := r.phases[phase]
+		return fmt.Sprintf("%.0f/s", p.rate(n(p)))
 	}
-	return millis(t.at(percent))
 }
 
-// states lists SQLSTATEs.
-func states(codes map[string]int) string {
-	if len(codes) == 0 {
-		return "-"
+// took is the cell for percentiles, or a dash if there was nothing to measure.
+func took(phase int, of func(part) times) func(*result) string {
+	return func(r *result) string {
+		t := of(r.phases[phase])
+		if len(t) == 0 {
+			return "-"
+		}
+		return number(t.at(50)) + " / " + millis(t.at(99))
 	}
-	return strings.Join(slices.Sorted(maps.Keys(codes)), " ")
+}
+
+// share is n and how much of all it is.
+func share(n, all int) string {
+	if n == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d (%.0f %%)", n, percent(n, all))
+}
+
+// backAfter is how long the overload was felt after its end.
+func (r *result) backAfter() string {
+	if !r.isNormal {
+		return "not in " + seconds(r.phases[after].length)
+	}
+	if r.normal == 0 {
+		return "at once"
+	}
+	return seconds(r.normal)
+}
+
+// table is a column for each policy.
+func (s *screen) table(results []*result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-36s", "")
+	for _, r := range results {
+		b.WriteString(s.bold(fmt.Sprintf("%20s", r.policy.name)))
+	}
+	for _, one := range rows() {
+		if one.cell == nil {
+			b.WriteString("\n" + s.bold(one.name))
+			continue
+		}
+		fmt.Fprintf(&b, "\n  %-34s", one.name)
+		for _, r := range results {
+			fmt.Fprintf(&b, "%20s", one.cell(r))
+		}
+	}
+	return b.String()
 }
 
 // report writes the table, what it shows, and what a reader should know beside it.
 func (s *screen) report(results []*result) {
-	s.say("\n%s\n\nWhat it shows:", table(results))
-	for _, r := range results {
-		s.say("%s", wrap(r.phase.name+": "+r.phase.shows(r)))
-	}
-	for _, p := range promises() {
-		s.say("%s", wrap(p.says(results)))
+	s.say("\n%s\n\n%s", s.table(results), s.bold("In words"))
+	for _, text := range lessons(results[unbounded], results[guarded]) {
+		s.say("%s", wrap(text))
 	}
 	for _, r := range results {
-		s.notes(r)
-	}
-	if i := slices.IndexFunc(results, func(r *result) bool { return r.refusal != nil }); i >= 0 {
-		e := results[i].refusal
-		s.say("\nWhat a refused client reads:\n  %s:  %s (SQLSTATE %s)\n  DETAIL:  %s\n  HINT:  %s",
-			e.Severity, e.Message, e.Code, e.Detail, e.Hint)
-	}
-}
-
-// table is a column for each phase.
-func table(results []*result) string {
-	var b strings.Builder
-	line := func(name string, cell func(*result) string) {
-		fmt.Fprintf(&b, "\n%-22s", name)
-		for _, r := range results {
-			fmt.Fprintf(&b, "%17s", cell(r))
+		for _, p := range promises() {
+			if !p.kept(r) {
+				s.say("%s", s.paint(red, wrap("BROKEN, "+r.policy.name+": "+p.broken(r)+".")))
+			}
+		}
+		if r.failure != nil {
+			s.say("%s\n    %v", wrap("The first other error, "+r.policy.name+":"), r.failure)
 		}
 	}
-	line("", func(r *result) string { return r.phase.name })
-	for _, one := range rows() {
-		line(one.name, one.cell)
-	}
-	return b.String()[1:]
-}
-
-// notes tells what is not as it should be.
-func (s *screen) notes(r *result) {
-	if r.notSent > 0 {
-		s.say("%s", wrap(fmt.Sprintf("Note: in phase %s, %s found no client free and did not leave; this machine is too busy.",
-			r.phase.name, plural(r.notSent, "arrival"))))
-	}
-	if r.failure != nil {
-		s.say("%s\n      %v", wrap("The first other error in phase "+r.phase.name+":"), r.failure)
+	if e := results[guarded].refusal; e != nil {
+		s.say("\n%s\n  %s:  %s (SQLSTATE %s)\n  DETAIL:  %s\n  HINT:  %s",
+			s.bold("What a refused client reads"), e.Severity, e.Message, e.Code, e.Detail, e.Hint)
 	}
 }
 
@@ -148,20 +154,4 @@ func wrap(text string) string {
 		line += " " + word
 	}
 	return b.String() + line
-}
-
-// invite says how to go on when everything is about to end.
-func (s *screen) invite() {
-	s.say("\nTry it yourself: `pgweir demo --serve` leaves both servers up after the load, and then\n" +
-		"  psql \"$DATABASE_URL\"\nwith the DATABASE_URL that it prints. `pgweir help serve` is about your own Postgres.")
-}
-
-// serving says how to use what stays up.
-func (s *screen) serving(st *stage) {
-	s.say("\nBoth servers stay up until Ctrl-C. Try them from another terminal:\n"+
-		"  DATABASE_URL='%s'\n  psql \"$DATABASE_URL\"\n"+
-		"or past pgweir, to see its server connections in pg_stat_activity:\n"+
-		"  psql '%s'\n"+
-		"pgweir's configuration and log:\n  %s\n  %s",
-		st.front.url(), st.directURL(), st.front.configFile, st.front.log.path)
 }

@@ -3,14 +3,15 @@ package demo
 import (
 	"fmt"
 	"io"
-	"time"
 )
 
 // screen writes lines, the last of which may be a live one. Who closes the output early
 // does not want the rest.
 type screen struct {
 	out      io.Writer
-	rewrites bool // live lines replace each other
+	rewrites bool // live lines replace each other; else there are none
+	colors   bool
+	unicode  bool // more than ASCII can be shown
 	pending  bool // the cursor is in a live line
 }
 
@@ -22,13 +23,54 @@ const (
 	wrapOn  = "\x1b[?7h"
 )
 
-// interval is how often a live line is worth showing.
-func (s *screen) interval() time.Duration {
-	if s.rewrites {
-		return 500 * time.Millisecond
+// color is the number of a terminal's color or style.
+type color int
+
+const (
+	bold   color = 1
+	faint  color = 2
+	red    color = 31
+	green  color = 32
+	yellow color = 33
+)
+
+// colorOf is an outcome's color.
+func colorOf(what outcome) color {
+	switch what {
+	case served:
+		return green
+	case refused:
+		return yellow
+	default:
+		return red
 	}
-	return time.Second
 }
+
+// sign stands for an outcome in a bar. The signs differ also without their colors.
+func (s *screen) sign(what outcome) string {
+	ascii, unicode := "x", "░"
+	switch what {
+	case served:
+		ascii, unicode = "#", "█"
+	case refused:
+		ascii, unicode = ".", "·"
+	}
+	if s.unicode {
+		return unicode
+	}
+	return ascii
+}
+
+// paint colors a text, if the terminal has colors.
+func (s *screen) paint(c color, text string) string {
+	if !s.colors || text == "" {
+		return text
+	}
+	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", c, text)
+}
+
+func (s *screen) dim(text string) string  { return s.paint(faint, text) }
+func (s *screen) bold(text string) string { return s.paint(bold, text) }
 
 // say writes a line, or several, for good.
 func (s *screen) say(format string, args ...any) {
@@ -39,23 +81,26 @@ func (s *screen) say(format string, args ...any) {
 	s.print(fmt.Sprintf(format, args...) + "\n")
 }
 
-// live shows how things are now.
+// live shows how things are now, where that can be rewritten.
 func (s *screen) live(line string) {
-	if !s.rewrites {
-		s.print(line + "\n")
-		return
+	if s.rewrites {
+		s.print(rewrite + wrapOff + line + wrapOn)
+		s.pending = true
 	}
-	s.print(rewrite + wrapOff + line + wrapOn)
-	s.pending = true
 }
 
-// settle shows how things ended, in the place of the live line.
-func (s *screen) settle(line string) {
+// keep writes a line for good in the place of the live one.
+func (s *screen) keep(line string) {
+	s.erase()
+	s.print(line + "\n")
+}
+
+// erase removes the live line.
+func (s *screen) erase() {
 	if s.pending {
 		s.print(rewrite)
 		s.pending = false
 	}
-	s.print(line + "\n")
 }
 
 func (s *screen) print(text string) { _, _ = io.WriteString(s.out, text) }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgweir/pgweir/config"
 	"github.com/pgweir/pgweir/integration/pgtest"
 )
 
@@ -18,42 +20,53 @@ const (
 	directRole = "direct" // whoever connects past pgweir, so that the two can be told apart
 	password   = "demo"
 	database   = "shop"
-	balance    = 1000 // of every account at the start
 )
 
 // stage is what the demonstration plays on.
 type stage struct {
+	program string
+	out     *screen
+	broken  context.CancelCauseFunc // for a pgweir that ends by itself
+
 	cluster *pgtest.Cluster
-	admin   *pgx.Conn // superuser in the database, past pgweir
+	watch   *watch
+	admin   *pgx.Conn // superuser in the database, past pgweir; the watch uses it
 	front   *pooler
 	dir     string // of pgweir's files
 }
 
-// start starts everything. What it has started before an error is for end. broken ends the
-// play when pgweir ends by itself.
-func (st *stage) start(ctx context.Context, broken context.CancelCauseFunc, program string, out *screen) (err error) {
-	out.say("Starting a temporary PostgreSQL ...")
+// start starts PostgreSQL. What it has started before an error is for end.
+func (st *stage) start(ctx context.Context) (err error) {
+	st.out.say("Starting a temporary PostgreSQL ...")
 	if st.cluster, err = pgtest.Start(ctx, pgtest.Options{Auth: "scram-sha-256"}); err != nil {
 		return err
 	}
 	if st.admin, err = fill(ctx, st.cluster); err != nil {
 		return fmt.Errorf("setting up the database: %w", err)
 	}
-	out.say("Starting pgweir in front of it: %d server connections, %d transactions at once, %d clients may wait ...",
-		budget, slots, waiting)
-	if st.dir, err = os.MkdirTemp("", "pgweir-demo-"); err != nil {
-		return err
+	st.watch = watchServers(ctx, st.admin)
+	st.dir, err = os.MkdirTemp("", "pgweir-demo-")
+	return err
+}
+
+// guard puts a pgweir of a policy in front of PostgreSQL, in the place of the one before.
+func (st *stage) guard(ctx context.Context, p policy) error {
+	if st.front != nil {
+		if err := st.front.end(); err != nil {
+			return err
+		}
 	}
-	front, err := startPooler(ctx, program, st.dir, st.cluster)
+	front, err := startPooler(ctx, st.program, st.dir, st.cluster, p)
 	if err != nil {
 		return err
 	}
 	st.front = front
 	go func() {
 		<-front.done
-		broken(front.death())
+		if !front.ending.Load() {
+			st.broken(front.death())
+		}
 	}()
-	out.say("\nThrough pgweir:\n  DATABASE_URL=%s\nDirect, past pgweir:\n  DATABASE_URL=%s\n", front.url(), st.directURL())
 	return nil
 }
 
@@ -81,10 +94,8 @@ func fill(ctx context.Context, c *pgtest.Cluster) (*pgx.Conn, error) {
 		return nil, err
 	}
 	if err := execute(ctx, conn,
-		"create table account (id int primary key, balance int not null)",
-		"alter table account owner to "+appRole,
-		fmt.Sprintf("insert into account select id, %d from generate_series(0, %d) id", balance, accounts-1),
-		"analyze account",
+		"create sequence "+counter,
+		"grant usage, select on sequence "+counter+" to "+appRole,
 	); err != nil {
 		return nil, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 	}
@@ -93,7 +104,7 @@ func fill(ctx context.Context, c *pgtest.Cluster) (*pgx.Conn, error) {
 
 // adminConn connects as superuser over the Unix socket.
 func adminConn(ctx context.Context, c *pgtest.Cluster, db string) (*pgx.Conn, error) {
-	return connect(ctx, c.SocketEndpoint().URL(pgtest.Login{User: pgtest.Superuser, Database: db}), "demo-admin")
+	return dial(ctx, c.SocketEndpoint().URL(pgtest.Login{User: pgtest.Superuser, Database: db}), "demo-admin")
 }
 
 // execute runs statements up to the first that fails.
@@ -106,26 +117,17 @@ func execute(ctx context.Context, conn *pgx.Conn, statements ...string) error {
 	return nil
 }
 
-// audit counts the money after all phases.
-func (st *stage) audit(ctx context.Context, results []*result) error {
-	var sum int64
-	if err := st.admin.QueryRow(ctx, "select sum(balance)::bigint from account").Scan(&sum); err != nil {
-		return fmt.Errorf("auditing the accounts: %w", err)
-	}
-	for _, r := range results {
-		r.balanced = sum == accounts*balance
-	}
-	return nil
-}
-
 // end ends what was started, the last one first, and removes the files.
 func (st *stage) end() error {
 	var errs []error
 	if st.front != nil {
 		errs = append(errs, st.front.end())
 	}
+	if st.watch != nil {
+		errs = append(errs, st.watch.stop())
+	}
 	if st.admin != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), connectBound)
 		_ = st.admin.Close(ctx) // the server is about to end anyway
 		cancel()
 	}
@@ -147,11 +149,23 @@ func writeConfig(p *pooler, c *pgtest.Cluster) error {
 	return os.WriteFile(p.configFile, []byte(configText(p, users, c)), 0o600)
 }
 
+// hasSetting reports whether this version's file has a key.
+func hasSetting(table, name string) bool {
+	return slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return k.Table == table && k.Name == name })
+}
+
 // configText is the text of the configuration.
 func configText(p *pooler, users string, c *pgtest.Cluster) string {
+	http, console := p.http, ""
+	if http == "" {
+		http = "none"
+	}
+	if p.console {
+		console = fmt.Sprintf("[console]\nadmin_users = [%q]  # psql -d pgweir\n\n", appRole)
+	}
 	return fmt.Sprintf(`# Written by pgweir demo.
 listen           = [%q]
-http             = "none"
+http             = %q
 drain_delay      = "0s"
 shutdown_timeout = "3s"
 
@@ -159,7 +173,7 @@ shutdown_timeout = "3s"
 auth_type = "scram-sha-256"
 auth_file = %q
 
-[upstream.main]
+%s[upstream.main]
 url     = %q
 budget  = %d  # server connections
 reserve = %d  # of these kept for control; the others are slots
@@ -168,10 +182,9 @@ slots   = %d  # transactions at once
 [database.%s]
 upstream = "main"
 
+# %s: %s.
 [[workload]]
-name        = "default"
-max_wait    = %q  # longest wait for a slot
-max_waiting = %d  # who comes when so many wait is refused at once
-`, p.Addr(), users, c.URL(pgtest.Login{User: appRole, Password: password, Database: database}),
-		budget, budget-slots, slots, database, maxWait, waiting)
+name          = "default"
+%s`, p.Addr(), http, users, console, c.URL(pgtest.Login{User: appRole, Password: password, Database: database}),
+		budget, budget-slots, slots, database, p.policy.name, p.policy.about, p.policy.lines)
 }

@@ -1,7 +1,9 @@
 package demo
 
 import (
+	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -9,6 +11,126 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
+
+// outcome is what came of an arrival.
+type outcome int
+
+const (
+	served  outcome = iota // in time: there is no other way to be served
+	refused                // by pgweir, over a session that goes on
+	gaveUp                 // the client's patience ended
+	failed                 // anything else
+	outcomes
+)
+
+// visit is an arrival and its end.
+type visit struct {
+	arrival
+	took time.Duration
+	what outcome
+}
+
+// counts are totals since a run began.
+type counts struct {
+	arrived  int
+	by       [outcomes]int
+	executed int // statements that Postgres has finished
+}
+
+// waiting is how many have no answer yet.
+func (c counts) waiting() int {
+	n := c.arrived
+	for _, k := range c.by {
+		n -= k
+	}
+	return n
+}
+
+// tally counts what comes of the arrivals of a run.
+type tally struct {
+	mu       sync.Mutex
+	counts   counts
+	visits   []visit
+	forgets  bool // visits are not kept: the run has no end
+	lost     int  // sessions that ended though their client did not want it
+	reopened int  // sessions opened again
+	refusal  *pgconn.PgError
+	failure  error // the first
+}
+
+// arrive notes that somebody came.
+func (t *tally) arrive() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts.arrived++
+}
+
+// add notes the end of an arrival, and whether the session goes on.
+func (t *tally) add(a arrival, took time.Duration, err error, goesOn bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	what := judge(err, goesOn)
+	t.counts.by[what]++
+	if !t.forgets {
+		t.visits = append(t.visits, visit{a, took, what})
+	}
+	switch {
+	case what == refused && t.refusal == nil:
+		t.refusal, _ = errors.AsType[*pgconn.PgError](err)
+	case what == failed:
+		t.fail(err)
+	}
+	if !goesOn && what != gaveUp {
+		t.lost++
+	}
+}
+
+// judge tells what an answer means.
+func judge(err error, goesOn bool) outcome {
+	switch {
+	case err == nil:
+		return served
+	case goesOn && isRefusal(err):
+		return refused
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		return gaveUp
+	default:
+		return failed
+	}
+}
+
+// isRefusal finds an answer of pgweir itself: one that keeps the session and says that it
+// is pgweir's. Everything else is an error.
+func isRefusal(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Severity == "ERROR" && strings.HasPrefix(e.Message, "pgweir:")
+}
+
+// fail keeps the first error that is no refusal. The caller holds t.mu.
+func (t *tally) fail(err error) {
+	if t.failure == nil {
+		t.failure = err
+	}
+}
+
+// opened notes that a session was opened again, or why not.
+func (t *tally) opened(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		t.reopened++
+		return
+	}
+	t.lost++
+	t.fail(err)
+}
+
+// now is how things stand.
+func (t *tally) now() counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.counts
+}
 
 // times are how long answers took.
 type times []time.Duration
@@ -21,118 +143,3 @@ func (t times) at(percent int) time.Duration {
 	sorted := slices.Sorted(slices.Values(t))
 	return sorted[max(0, (len(t)*percent+99)/100-1)]
 }
-
-// tally counts what came of the arrivals of a phase.
-type tally struct {
-	mu       sync.Mutex
-	served   times
-	refused  times
-	codes    map[string]int // refusals by SQLSTATE
-	refusal  *pgconn.PgError
-	failed   int // neither served nor refused
-	failure  error
-	notSent  int // no client was free
-	sessions int // lost
-}
-
-// add notes the answer to an arrival.
-func (t *tally) add(took time.Duration, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	refusal := refusalIn(err)
-	switch {
-	case err == nil:
-		t.served = append(t.served, took)
-	case refusal != nil:
-		t.refused = append(t.refused, took)
-		if t.refusal == nil {
-			t.refusal, t.codes = refusal, make(map[string]int)
-		}
-		t.codes[refusal.Code]++
-	default:
-		t.failed++
-		if t.failure == nil {
-			t.failure = err
-		}
-	}
-}
-
-// refusalIn finds an answer of pgweir itself: one that keeps the session and says that it
-// is pgweir's. Everything else is an error.
-func refusalIn(err error) *pgconn.PgError {
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok || e.Severity != "ERROR" || !strings.HasPrefix(e.Message, "pgweir:") {
-		return nil
-	}
-	return e
-}
-
-// unsent notes an arrival for which no client was free.
-func (t *tally) unsent() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.notSent++
-}
-
-// lost notes the end of a session.
-func (t *tally) lost() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sessions++
-}
-
-// mark is how far a reader of the tally has come.
-type mark struct {
-	served, refused int
-	at              time.Duration
-}
-
-// window is what happened between two marks.
-type window struct {
-	served, refused times
-	from, to        time.Duration // since the phase began
-}
-
-// since is what happened after a mark, and the mark for the next time. now is the time
-// since the phase began.
-func (t *tally) since(from mark, now time.Duration) (window, mark) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	w := window{slices.Clone(t.served[from.served:]), slices.Clone(t.refused[from.refused:]), from.at, now}
-	return w, mark{len(t.served), len(t.refused), now}
-}
-
-// result is what came of a phase.
-type result struct {
-	phase           phase
-	asked           int // arrivals that were sent
-	served, refused times
-	codes           map[string]int  // refusals by SQLSTATE
-	refusal         *pgconn.PgError // the first one; nil if there was none
-	failed          int             // errors that are no refusals
-	failure         error           // the first of them
-	notSent         int             // arrivals that found no client free
-	lost            int             // sessions that ended
-	servers         int             // most server connections seen at once
-	length          time.Duration   // during which arrivals came
-	elapsed         time.Duration   // until the last was answered
-	balanced        bool            // the sum over all accounts is as it was
-}
-
-// result ends the tally.
-func (t *tally) result(p phase, length, elapsed time.Duration) *result {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return &result{
-		phase: p, asked: len(t.served) + len(t.refused) + t.failed, served: t.served, refused: t.refused,
-		codes: t.codes, refusal: t.refusal, failed: t.failed, failure: t.failure,
-		notSent: t.notSent, lost: t.sessions, length: length, elapsed: elapsed,
-	}
-}
-
-// servedRate is per second until the last answer: the queue that is left when the arrivals
-// end is work done after them.
-func (r *result) servedRate() float64 { return float64(len(r.served)) / r.elapsed.Seconds() }
-
-// rate is n per second of arrivals.
-func (r *result) rate(n int) float64 { return float64(n) / r.length.Seconds() }

@@ -1,0 +1,199 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/bits"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/loop"
+	"github.com/pgweir/pgweir/cmd/internal/proxy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errStuck = errors.New("stuck")
+
+// fake is a Guard whose state is made by a function.
+type fake struct {
+	mu     sync.Mutex
+	make   func(n int) *proxy.Snapshot // n counts the snapshots
+	health proxy.Health
+	err    error
+	asked  int
+}
+
+func (f *fake) Snapshot(context.Context) (*proxy.Snapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	if f.err != nil {
+		return nil, f.err
+	}
+	return f.make(f.asked), nil
+}
+
+func (f *fake) Health(context.Context) (proxy.Health, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.health, f.err
+}
+
+func (f *fake) set(change func(*fake)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+func (f *fake) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
+func (f *fake) Clients(context.Context, func([]proxy.ClientState) error) error { return nil }
+
+func (f *fake) Servers(context.Context) ([]proxy.ServerState, error) { return nil, nil }
+
+// fakeConfig is a Configurator.
+type fakeConfig struct {
+	changes  []proxy.Change
+	problems []proxy.Problem
+	settings []proxy.Setting
+}
+
+func (c *fakeConfig) Reload(context.Context) ([]proxy.Change, []proxy.Problem) {
+	return c.changes, c.problems
+}
+
+func (c *fakeConfig) Set(context.Context, string, string) ([]proxy.Change, []proxy.Problem) {
+	return nil, nil
+}
+
+func (c *fakeConfig) Settings() []proxy.Setting { return c.settings }
+
+// start serves the options on a public and an admin listener, until the test ends.
+func start(t *testing.T, o Options) (public, admin string) {
+	t.Helper()
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := New(o)
+	var served sync.WaitGroup
+	listen := func(serve func(net.Listener) error) string {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		served.Go(func() {
+			if err := serve(ln); err != nil {
+				t.Error(err)
+			}
+		})
+		return "http://" + ln.Addr().String()
+	}
+	public, admin = listen(s.ServePublic), listen(s.ServeAdmin)
+	t.Cleanup(func() {
+		http.DefaultClient.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		served.Wait()
+	})
+	return public, admin
+}
+
+// moment is the start of fixed snapshots.
+func moment() time.Time { return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC) }
+
+// addWaits records n waits of d.
+func addWaits(w *admission.Waits, d time.Duration, n int) {
+	w.Buckets[min(bits.Len64(uint64(d.Microseconds())), admission.WaitBuckets-1)] += uint64(n)
+	w.Sum += int64(n) * int64(d)
+}
+
+// fixed is a small snapshot with a number of its own nearly everywhere.
+func fixed() *proxy.Snapshot {
+	s := &proxy.Snapshot{
+		Now: moment().Add(time.Hour), Started: moment(),
+		Clients: 120, LoggingIn: 3, MaxClients: 10000, MaxLogins: 256,
+		Turned:  []proxy.Count{{Label: "max_client_conn", N: 7}, {Label: "no_database", N: 1}},
+		Ended:   []proxy.Count{{Label: "goodbye", N: 900}, {Label: "server_lost", N: 2}},
+		Traffic: traffic(1000),
+		Loop:    loop.Stats{Turns: 1, Yields: 2, Waits: 3, Sleeps: 4, Events: 5, Reads: 6, ReadEAGAIN: 7, Writes: 8, WriteEAGAIN: 9, EpollCtl: 10, SockOpts: 11, Bulks: 12, BulkPolls: 13, Adopted: 14, Closed: 15, BytesIn: 16, BytesOut: 17, Tasks: 18, PosterWakes: 19},
+		Memory:  []proxy.MemoryState{{Name: "session", Size: 512, Used: 120, Free: 8, Bytes: 65536}},
+		Upstreams: []proxy.UpstreamState{{
+			Name: "main", Host: "10.0.0.5:5432", Budget: 20, BudgetSum: "0.7 x (100 - 3 - 0 - 4) = 65", Reserve: 3, Slots: 17, Running: 9, Waiting: 5,
+			MaxWait: 2 * time.Second, Dialling: 1, Idle: 4, Active: 9, Closing: 2, Cancelling: 1, Held: 3,
+			Logins: 50, LoginFailures: 4, Moved: 6, IdledOut: 7, Outlived: 8, Cancels: 9, Abandoned: 10, Broken: 11, Cleaned: 12,
+		}},
+		Pools: []proxy.PoolState{{
+			Upstream: "main", Database: "shop", Role: "app", Mode: "transaction",
+			ClientsActive: 115, ClientsWaiting: 5, ClientsCancel: 1, ServersActive: 9, ServersIdle: 4, ServersLogin: 1, ServersClosing: 2, ServersCancelled: 1,
+			Oldest: 250 * time.Millisecond, Traffic: traffic(2000),
+		}},
+		Databases: []proxy.DatabaseState{{
+			Name: "shop", Upstream: "main", Host: "10.0.0.5", Port: 5432, DBName: "shop", Budget: 20, Reserve: 3, Mode: "transaction",
+			Clients: 120, Servers: 17, Traffic: traffic(3000),
+		}},
+		Roles: []proxy.RoleState{{Name: "app", Clients: 120, Servers: 17, Mode: "transaction", Traffic: traffic(4000)}},
+		Workloads: []proxy.WorkloadState{{
+			Name: "api", Upstream: "main", Mode: "transaction", Clients: 120, Share: 0.6, Part: 10.2, Running: 9, Held: 3, Lent: 1.5, Borrowed: 0.5,
+			Waiting: 5, MaxWaiting: 68, MaxWait: 2 * time.Second, Oldest: 250 * time.Millisecond, DrainRate: 812.5,
+			Granted: 5000, Withdrawn: 6, Traffic: traffic(5000),
+		}},
+		Refusals: []proxy.RefusalState{{Reason: "queue_age", Workload: "api", Database: "shop", Role: "app", Application: "web-1", N: 40, Last: moment()}},
+	}
+	w := &s.Workloads[0]
+	w.Refused[admission.QueueAge], w.Refused[admission.QueueFull] = 40, 2
+	addWaits(&w.GrantWaits, 0, 3000)
+	addWaits(&w.GrantWaits, 3*time.Millisecond, 1500)
+	addWaits(&w.GrantWaits, 300*time.Millisecond, 500)
+	addWaits(&w.RefusalWaits, 2*time.Second, 42)
+	return s
+}
+
+// traffic has every number near n and no two alike.
+func traffic(n uint64) proxy.Traffic {
+	return proxy.Traffic{
+		Transactions: n + 1, Queries: n + 2, Assignments: n + 3, Received: n + 4, Sent: n + 5, ToServers: n + 6, FromServers: n + 7,
+		ClientParses: n + 8, ServerParses: n + 9, Binds: n + 10, Logins: n + 11, Refused: n + 12,
+		TransactionTime: time.Duration(n+13) * time.Second, QueryTime: time.Duration(n+14) * time.Second, WaitTime: time.Duration(n+15) * time.Second,
+	}
+}
+
+// large has so many pools, databases, roles and workloads.
+func large(pools, workloads int) *proxy.Snapshot {
+	s := fixed()
+	pool, database, role, workload := s.Pools[0], s.Databases[0], s.Roles[0], s.Workloads[0]
+	s.Pools, s.Databases, s.Roles, s.Workloads = nil, nil, nil, nil
+	for i := range pools {
+		pool.Role = fmt.Sprintf("role_%04d", i)
+		pool.Traffic.Transactions = uint64(i * 7919 % pools)
+		role.Name = pool.Role
+		s.Pools, s.Roles = append(s.Pools, pool), append(s.Roles, role)
+	}
+	for i := range 20 {
+		database.Name = fmt.Sprintf("db_%02d", i)
+		s.Databases = append(s.Databases, database)
+	}
+	for i := range workloads {
+		workload.Name = fmt.Sprintf("workload_%04d", i)
+		s.Workloads = append(s.Workloads, workload)
+	}
+	return s
+}
+
+func newTextLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }

@@ -1,0 +1,257 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pgweir/pgweir/cmd/internal/proxy"
+)
+
+const (
+	sampleEvery = time.Second
+	sampleKeep  = 300 // samples: five minutes
+	// watchTime is for how long the sampler goes on after the last look: an idle pgweir that
+	// nobody looks at should not wake up every second.
+	watchTime = 5 * time.Minute
+	// recentSamples is how far back the recent refusals go.
+	recentSamples = 60
+)
+
+// sample is what happened in about one second.
+type sample struct {
+	At       int64              `json:"t"` // ms since 1970, its end
+	Served   float64            `json:"served"`
+	Refused  float64            `json:"refused"`
+	Reasons  map[string]float64 `json:"reasons,omitempty"` // refused per second
+	P50      *float64           `json:"p50"`               // s, waits of the served; null if there were none
+	P99      *float64           `json:"p99"`
+	Waiting  int                `json:"waiting"`
+	Running  int                `json:"running"`
+	Sent     float64            `json:"sent"` // bytes per second to clients
+	Received float64            `json:"received"`
+
+	refusals []proxy.RefusalState // totals at its end
+}
+
+// history is the last five minutes, sampled while somebody looks.
+type history struct {
+	guard   Guard
+	version string
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+
+	mu      sync.Mutex
+	ctx     context.Context // of the sampler; ended by stop
+	running bool            // a sampler is at work
+	looked  time.Time       // at the last poll
+	last    *proxy.Snapshot // that the next sample is compared with
+	samples []sample        // oldest first, at most sampleKeep
+	view    *view           // of the last sample
+	failed  error           // of the last attempt to take a sample
+	since   time.Time       // since when it fails
+}
+
+func newHistory(g Guard, version string) *history {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &history{guard: g, version: version, ctx: ctx, cancel: cancel}
+}
+
+// stop ends the sampler for good.
+func (h *history) stop() {
+	h.mu.Lock()
+	h.cancel()
+	h.mu.Unlock()
+	h.work.Wait()
+}
+
+// look returns the view and the samples after the time since, in ms, and keeps the sampler
+// going. The first look after a pause starts it, from a clean page.
+func (h *history) look(since int64) (*view, []sample) {
+	h.mu.Lock()
+	first := !h.running && h.ctx.Err() == nil
+	h.looked = time.Now()
+	if first {
+		h.running, h.last, h.samples, h.view, h.failed = true, nil, nil, nil, nil
+		// Under the lock: others who come meanwhile wait for the first view.
+		h.takeLocked(h.ctx)
+		h.work.Go(h.run)
+	}
+	defer h.mu.Unlock()
+	from, _ := slices.BinarySearchFunc(h.samples, since+1, func(s sample, t int64) int { return int(s.At - t) })
+	return h.viewLocked(), slices.Clone(h.samples[from:])
+}
+
+// run samples until nobody has looked for long.
+func (h *history) run() {
+	t := time.NewTicker(sampleEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-t.C:
+		}
+		if !h.sample() {
+			return
+		}
+	}
+}
+
+// sample takes one and reports whether to go on.
+func (h *history) sample() bool {
+	ctx, cancel := context.WithTimeout(h.ctx, sampleEvery)
+	defer cancel()
+	snap, err := h.guard.Snapshot(ctx) // not under the lock: it may take its second
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.addLocked(snap, err)
+	if time.Since(h.looked) < watchTime {
+		return true
+	}
+	h.running = false
+	return false
+}
+
+func (h *history) takeLocked(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, sampleEvery)
+	defer cancel()
+	h.addLocked(h.guard.Snapshot(ctx))
+}
+
+// addLocked takes in a snapshot, or that there is none.
+func (h *history) addLocked(snap *proxy.Snapshot, err error) {
+	if err != nil {
+		if h.failed == nil {
+			h.since = time.Now()
+		}
+		h.failed = err
+		return
+	}
+	h.failed = nil
+	rates := make(map[workloadKey]rate)
+	if h.last != nil {
+		s := compare(h.last, snap, rates)
+		if len(h.samples) == sampleKeep {
+			h.samples = slices.Delete(h.samples, 0, 1)
+		}
+		h.samples = append(h.samples, s)
+		if i := len(h.samples) - 1 - recentSamples; i >= 0 {
+			h.samples[i].refusals = nil
+		}
+	}
+	h.last = snap
+	h.view = newView(snap, h.version, rates, h.baselineLocked(), h.recentReasonsLocked())
+}
+
+// baselineLocked is the oldest list of refusals that is kept: what came since is recent.
+func (h *history) baselineLocked() []proxy.RefusalState {
+	for i := range h.samples {
+		if r := h.samples[i].refusals; r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// recentReasonsLocked are the reasons of the samples that are kept, sorted.
+func (h *history) recentReasonsLocked() []string {
+	var list []string
+	for i := range h.samples {
+		for reason := range h.samples[i].Reasons {
+			if !slices.Contains(list, reason) {
+				list = append(list, reason)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// viewLocked is the view to send: the last one, or that the loop does not answer.
+func (h *history) viewLocked() *view {
+	v := h.view
+	if v == nil {
+		v = &view{Version: h.version}
+	}
+	if h.failed == nil {
+		return v
+	}
+	stuck := *v
+	stuck.State = stateStuck
+	stuck.Messages = []string{fmt.Sprintf("The event loop has not answered for %v: %v", time.Since(h.since).Round(time.Second), h.failed)}
+	return &stuck
+}
+
+// workloadKey names a workload on an upstream.
+type workloadKey struct{ upstream, name string }
+
+// rate is what a workload did in a sample, per second.
+type rate struct{ served, refused float64 }
+
+// compare makes the sample between two snapshots and fills in the rates of the workloads. A
+// workload that a reload has taken away counts no more, one that it has brought starts at 0.
+func compare(before, now *proxy.Snapshot, rates map[workloadKey]rate) sample {
+	secs := max(now.Now.Sub(before.Now).Seconds(), 1e-3)
+	s := sample{At: now.Now.UnixMilli(), Reasons: make(map[string]float64), refusals: now.Refusals}
+	if s.refusals == nil {
+		s.refusals = []proxy.RefusalState{}
+	}
+	old := make(map[workloadKey]*proxy.WorkloadState, len(before.Workloads))
+	for i := range before.Workloads {
+		w := &before.Workloads[i]
+		old[workloadKey{w.Upstream, w.Name}] = w
+	}
+	var spread spread
+	for i := range now.Workloads {
+		w := &now.Workloads[i]
+		key := workloadKey{w.Upstream, w.Name}
+		was := old[key]
+		if was == nil {
+			was = &proxy.WorkloadState{}
+		}
+		r := rate{served: per(w.Granted, was.Granted, secs)}
+		for reason := range w.Refused {
+			if n := per(w.Refused[reason], was.Refused[reason], secs); n > 0 {
+				s.Reasons[reasonName(reason)] += n
+				r.refused += n
+			}
+		}
+		spread.add(&w.GrantWaits, &was.GrantWaits)
+		rates[key] = r
+		s.Served += r.served
+		s.Refused += r.refused
+		s.Waiting += w.Waiting
+		s.Running += w.Running
+	}
+	for _, c := range now.Turned {
+		if n := per(c.N, countOf(before.Turned, c.Label), secs); n > 0 {
+			s.Reasons[c.Label] += n
+			s.Refused += n
+		}
+	}
+	s.P50, s.P99 = spread.quantile(0.5), spread.quantile(0.99)
+	s.Sent = per(now.Traffic.Sent, before.Traffic.Sent, secs)
+	s.Received = per(now.Traffic.Received, before.Traffic.Received, secs)
+	return s
+}
+
+// per is the growth of a total, per second. A total that shrank has started anew.
+func per(now, before uint64, secs float64) float64 {
+	if now < before {
+		before = 0
+	}
+	return math.Round(float64(now-before)/secs*100) / 100
+}
+
+func countOf(list []proxy.Count, name string) uint64 {
+	for _, c := range list {
+		if c.Label == name {
+			return c.N
+		}
+	}
+	return 0
+}

@@ -1,0 +1,82 @@
+package status
+
+import (
+	"time"
+
+	"github.com/pgweir/pgweir/cmd/internal/proxy"
+)
+
+// upstreamMetrics are those of a Postgres cluster.
+func upstreamMetrics() group[proxy.UpstreamState] {
+	type U = proxy.UpstreamState
+	g := group[U]{labels: []string{"upstream"}, values: func(u *U) []string { return []string{label(u.Name)} }}
+	g.metric(gaugeKind, "pgweir_slots", "Transactions that run now, and that may run at once.", "state").
+		with(func(u *U) float64 { return float64(u.Running) }, "running").
+		with(func(u *U) float64 { return float64(u.Slots) }, "limit")
+	g.metric(gaugeKind, "pgweir_connections", "Server connections by state. Together they never exceed the budget.", "state").
+		with(func(u *U) float64 { return float64(u.Active) }, "active").
+		with(func(u *U) float64 { return float64(u.Idle) }, "idle").
+		with(func(u *U) float64 { return float64(u.Dialling) }, "login").
+		with(func(u *U) float64 { return float64(u.Closing) }, "closing").
+		with(func(u *U) float64 { return float64(u.Cancelling) }, "cancelling")
+	g.gauge("pgweir_budget_connections", "Server connections that this process may have.", func(u *U) float64 { return float64(u.Budget) })
+	g.gauge("pgweir_reserve_connections", "Part of the budget kept for control and reserve_users.", func(u *U) float64 { return float64(u.Reserve) })
+	g.gauge("pgweir_held_connections", "Active server connections that sessions in session mode keep, idle or not.", func(u *U) float64 { return float64(u.Held) })
+	g.gauge("pgweir_waiting_clients", "Clients in the queue.", func(u *U) float64 { return float64(u.Waiting) })
+	g.gauge("pgweir_paused", "1 while the upstream is paused.", func(u *U) float64 { return truth(u.Paused) })
+	g.gauge("pgweir_upstream_down", "1 while no server connection is open and the last login failed.", func(u *U) float64 { return truth(u.Down) })
+	g.metric(counterKind, "pgweir_server_logins_total", "Logins to Postgres, by result.", "result").
+		with(func(u *U) float64 { return float64(u.Logins) }, "ok").
+		with(func(u *U) float64 { return float64(u.LoginFailures) }, "failed")
+	g.metric(counterKind, "pgweir_servers_closed_total", "Server connections closed from this side: given up for another database or role, idle or old by the settings, or in doubt.", "reason").
+		with(func(u *U) float64 { return float64(u.Moved) }, "moved").
+		with(func(u *U) float64 { return float64(u.IdledOut) }, "idle").
+		with(func(u *U) float64 { return float64(u.Outlived) }, "lifetime").
+		with(func(u *U) float64 { return float64(u.Broken) }, "broken")
+	g.counter("pgweir_cancels_total", "Cancel requests sent to Postgres.", func(u *U) uint64 { return u.Cancels })
+	g.counter("pgweir_abandoned_requests_total", "Clients that left while a server worked for them.", func(u *U) uint64 { return u.Abandoned })
+	g.counter("pgweir_server_cleanups_total", "Server connections cleaned of what a client had left before the next one got them.", func(u *U) uint64 { return u.Cleaned })
+	return g
+}
+
+// workloadMetrics are those of a workload on an upstream, waits and refusals aside.
+func workloadMetrics() group[proxy.WorkloadState] {
+	type W = proxy.WorkloadState
+	g := group[W]{labels: []string{"upstream", "workload"}, values: func(w *W) []string {
+		return []string{label(w.Upstream), label(w.Name)}
+	}}
+	g.metric(counterKind, "pgweir_requests_total", "Requests for a slot, by what became of them. Withdrawn: the client left or cancelled while it waited.", "outcome").
+		with(func(w *W) float64 { return float64(w.Granted) }, "served").
+		with(func(w *W) float64 { return float64(refused(w)) }, "refused").
+		with(func(w *W) float64 { return float64(w.Withdrawn) }, "withdrawn")
+	g.metric(gaugeKind, "pgweir_workload_slots", "Slots of a workload: its part, those it uses, those of its part that others use, those it uses of others.", "state").
+		with(func(w *W) float64 { return w.Part }, "part").
+		with(func(w *W) float64 { return float64(w.Running) }, "running").
+		with(func(w *W) float64 { return w.Lent }, "lent").
+		with(func(w *W) float64 { return w.Borrowed }, "borrowed")
+	g.gauge("pgweir_workload_held_connections", "Server connections that its sessions keep.", func(w *W) float64 { return float64(w.Held) })
+	g.gauge("pgweir_workload_clients", "Client sessions.", func(w *W) float64 { return float64(w.Clients) })
+	g.gauge("pgweir_workload_waiting_clients", "Clients in the queue.", func(w *W) float64 { return float64(w.Waiting) })
+	g.gauge("pgweir_workload_waiting_clients_limit", "Clients that may stand in the queue.", func(w *W) float64 { return float64(w.MaxWaiting) })
+	g.gauge("pgweir_workload_oldest_wait_seconds", "How long the oldest waiter has waited; 0 if nobody waits.", func(w *W) float64 { return seconds(w.Oldest) })
+	g.gauge("pgweir_workload_wait_limit_seconds", "max_wait: the longest wait for a slot.", func(w *W) float64 { return seconds(w.MaxWait) })
+	g.gauge("pgweir_workload_drain_transactions_per_second", "Transactions that its slots can end, as learned; 0 if not known yet.", func(w *W) float64 { return w.DrainRate })
+	g.counter("pgweir_transactions_total", "Servers that came back at the end of a transaction.", func(w *W) uint64 { return w.Traffic.Transactions })
+	g.counter("pgweir_queries_total", "Queries and pipelines that servers answered.", func(w *W) uint64 { return w.Traffic.Queries })
+	g.metric(counterKind, "pgweir_transaction_seconds_total", "Time for which servers were bound to clients.").
+		with(func(w *W) float64 { return seconds(w.Traffic.TransactionTime) })
+	g.metric(counterKind, "pgweir_query_seconds_total", "Time for which servers had something to answer.").
+		with(func(w *W) float64 { return seconds(w.Traffic.QueryTime) })
+	return g
+}
+
+// refused is the sum over all reasons.
+func refused(w *proxy.WorkloadState) uint64 {
+	var n uint64
+	for _, r := range w.Refused {
+		n += r
+	}
+	return n
+}
+
+func seconds(d time.Duration) float64 { return d.Seconds() }
