@@ -25,17 +25,21 @@ func (f Facts) roomText() string {
 	return fmt.Sprintf("%d - %d - %d - %d", f.MaxConnections, f.SuperuserReserved, f.ReservedConnections, f.OtherBackends)
 }
 
-// Budget is how the connections to one upstream are used. Reserve + Slots <= Connections.
+// Budget is how one process uses the connections to one upstream. Reserve + Slots <=
+// Connections.
 type Budget struct {
 	Connections int      // at least 1
 	Reserve     int      // at least 0
+	Users       int      // of the reserve for the reserve_users: all but pgweir's own connection
 	Slots       int      // at least 1
 	ConnectRate int      // logins begun per second, at least 1
 	Sum         string   // where Connections comes from: "0.7 x (100 - 3 - 0 - 4) = 65"
 	Notes       []string // what had to give way, and what will not work; usually empty
 }
 
-// Budget works out the budget of one upstream, an index into Upstreams.
+// Budget works out the part of one process in the budget of an upstream, an index into
+// Upstreams. What is meant for several instances is divided by their number and rounded
+// down, but to no less than 1.
 func (c *Config) Budget(upstream int, f Facts) Budget {
 	u := &c.Upstreams[upstream]
 	var b Budget
@@ -44,6 +48,7 @@ func (c *Config) Budget(upstream int, f Facts) Budget {
 	} else {
 		b.fixed(int(u.Budget), f)
 	}
+	b.divide(u.Instances)
 	reserve, note := u.reserveOf(b.Connections)
 	if reserve >= b.Connections {
 		note = fmt.Sprintf("reserve %d leaves nothing of a budget of %d: it is %d now", reserve, b.Connections, b.Connections-1)
@@ -51,17 +56,41 @@ func (c *Config) Budget(upstream int, f Facts) Budget {
 	}
 	b.note(note)
 	b.Reserve = reserve
+	if len(u.ReserveUsers) > 0 {
+		b.Users = max(0, reserve-1)
+	}
 	b.Slots = b.Connections - reserve
-	if !u.Slots.IsAuto() && int(u.Slots) > b.Slots {
-		b.note(fmt.Sprintf("slots %d are more than budget - reserve = %d: it is %d now", u.Slots, b.Slots, b.Slots))
+	if slots := u.each(int(u.Slots)); !u.Slots.IsAuto() && slots > b.Slots {
+		b.note(fmt.Sprintf("slots %d are more than budget - reserve = %d: it is %d now", slots, b.Slots, b.Slots))
 	} else if !u.Slots.IsAuto() {
-		b.Slots = int(u.Slots)
+		b.Slots = slots
+		if int(u.Slots) < u.Instances {
+			b.note(fmt.Sprintf("slots %d are fewer than %d instances: together they let in more", u.Slots, u.Instances))
+		}
 	}
 	b.ConnectRate = b.Connections
 	if !u.ConnectRate.IsAuto() {
-		b.ConnectRate = int(u.ConnectRate)
+		b.ConnectRate = u.each(int(u.ConnectRate))
 	}
 	return b
+}
+
+// each is the part of one instance in what is meant for all.
+func (u *Upstream) each(n int) int { return max(1, n/max(1, u.Instances)) }
+
+// divide takes the part of one of several instances.
+func (b *Budget) divide(instances int) {
+	if instances <= 1 {
+		return
+	}
+	n := b.Connections / instances
+	b.Sum += fmt.Sprintf("; / %d instances = %d", instances, n)
+	if n < 1 {
+		n = 1
+		b.Sum += ", but at least 1"
+		b.note(fmt.Sprintf("%d connections are fewer than %d instances: together they open more", b.Connections, instances))
+	}
+	b.Connections = n
 }
 
 // note adds a note that is not empty.
@@ -102,11 +131,11 @@ func (b *Budget) fixed(n int, f Facts) {
 // smallBudget is the largest budget under which the default reserve shrinks to nothing.
 const smallBudget = 4
 
-// reserveOf is the reserve of a budget, with a note if it is not what the table of
-// defaults says.
+// reserveOf is the reserve of an instance with this budget, with a note if it is not what
+// the table of defaults says.
 func (u *Upstream) reserveOf(budget int) (reserve int, note string) {
 	if u.reserveGiven || u.Reserve == 0 || budget > smallBudget {
-		return u.Reserve, ""
+		return min(u.Reserve, u.each(u.Reserve)), ""
 	}
 	return 0, fmt.Sprintf("reserve shrinks from %d to 0, because the budget is only %d", u.Reserve, budget)
 }

@@ -32,49 +32,49 @@ func TestBudget(t *testing.T) {
 		facts Facts
 		want  Budget
 	}{
-		{"auto", "", usual, Budget{65, 3, 62, 65, "0.7 x (100 - 3 - 0 - 4) = 65", nil}},
+		{"auto", "", usual, Budget{65, 3, 0, 62, 65, "0.7 x (100 - 3 - 0 - 4) = 65", nil}},
 		{
 			"reserved_connections", "", change(func(f *Facts) { f.ReservedConnections = 10 }),
-			Budget{58, 3, 55, 58, "0.7 x (100 - 3 - 10 - 4) = 58", nil},
+			Budget{58, 3, 0, 55, 58, "0.7 x (100 - 3 - 10 - 4) = 58", nil},
 		},
 		{
 			"role limit", "", change(func(f *Facts) { f.RoleLimit = 20 }),
-			Budget{20, 3, 17, 20, "0.7 x (100 - 3 - 0 - 4) = 65, but no more than the role's CONNECTION LIMIT of 20", nil},
+			Budget{20, 3, 0, 17, 20, "0.7 x (100 - 3 - 0 - 4) = 65, but no more than the role's CONNECTION LIMIT of 20", nil},
 		},
 		{
 			"role limit that does not matter", "", change(func(f *Facts) { f.RoleLimit = 65 }),
-			Budget{65, 3, 62, 65, "0.7 x (100 - 3 - 0 - 4) = 65", nil},
+			Budget{65, 3, 0, 62, 65, "0.7 x (100 - 3 - 0 - 4) = 65", nil},
 		},
 		{
 			"small", "", change(func(f *Facts) { f.OtherBackends = 91 }),
-			Budget{4, 0, 4, 4, "0.7 x (100 - 3 - 0 - 91) = 4", []string{"reserve shrinks from 3 to 0, because the budget is only 4"}},
+			Budget{4, 0, 0, 4, 4, "0.7 x (100 - 3 - 0 - 91) = 4", []string{"reserve shrinks from 3 to 0, because the budget is only 4"}},
 		},
 		{
 			"no longer small", "", change(func(f *Facts) { f.OtherBackends = 89 }),
-			Budget{5, 3, 2, 5, "0.7 x (100 - 3 - 0 - 89) = 5", nil},
+			Budget{5, 3, 0, 2, 5, "0.7 x (100 - 3 - 0 - 89) = 5", nil},
 		},
 		{
 			"nothing left", "", change(func(f *Facts) { f.OtherBackends = 120 }),
-			Budget{1, 0, 1, 1, "0.7 x (100 - 3 - 0 - 120) = 0, but at least 1", []string{
+			Budget{1, 0, 0, 1, 1, "0.7 x (100 - 3 - 0 - 120) = 0, but at least 1", []string{
 				"Postgres has no connection to spare: clients will be refused",
 				"reserve shrinks from 3 to 0, because the budget is only 1",
 			}},
 		},
-		{"fixed", "budget = 40\nreserve = 0\nslots = 16\nconnect_rate = 5", usual, Budget{40, 0, 16, 5, "40, as configured", nil}},
+		{"fixed", "budget = 40\nreserve = 0\nslots = 16\nconnect_rate = 5", usual, Budget{40, 0, 0, 16, 5, "40, as configured", nil}},
 		{
 			"fixed beyond the room", "budget = 120", change(func(f *Facts) { f.RoleLimit = 50 }),
-			Budget{120, 3, 117, 120, "120, as configured", []string{
+			Budget{120, 3, 0, 117, 120, "120, as configured", []string{
 				"the budget is 120, and Postgres has room for 100 - 3 - 0 - 4 = 93",
 				"the budget is 120, and the role's CONNECTION LIMIT is 50",
 			}},
 		},
 		{
 			"slots beyond auto", "slots = 80", usual,
-			Budget{65, 3, 62, 65, "0.7 x (100 - 3 - 0 - 4) = 65", []string{"slots 80 are more than budget - reserve = 62: it is 62 now"}},
+			Budget{65, 3, 0, 62, 65, "0.7 x (100 - 3 - 0 - 4) = 65", []string{"slots 80 are more than budget - reserve = 62: it is 62 now"}},
 		},
 		{
 			"reserve beyond auto", "reserve = 10", change(func(f *Facts) { f.RoleLimit = 10 }),
-			Budget{10, 9, 1, 10, "0.7 x (100 - 3 - 0 - 4) = 65, but no more than the role's CONNECTION LIMIT of 10", []string{
+			Budget{10, 9, 0, 1, 10, "0.7 x (100 - 3 - 0 - 4) = 65, but no more than the role's CONNECTION LIMIT of 10", []string{
 				"reserve 10 leaves nothing of a budget of 10: it is 9 now",
 			}},
 		},
@@ -176,11 +176,13 @@ func TestWarnings(t *testing.T) {
 	const rest = "[upstream.main]\nurl = \"postgres://pgweir@db/postgres\"\n[database.\"*\"]\n"
 	for _, c := range []struct{ text, want string }{
 		{rest, ""},
+		{"http = \"none\"\n" + rest, "nobody sees metrics"},
 		{"[auth]\nauth_type = \"trust\"\n" + rest, ""},
 		{"listen = [\"localhost:1\", \"[::1]:1\"]\n[auth]\nauth_type = \"trust\"\n" + rest, ""},
 		{"listen = [\"127.0.0.1:1\", \":2\"]\n[auth]\nauth_type = \"trust\"\n" + rest, "whoever reaches :2"},
 		{"listen = [\"10.0.0.1:1\"]\n[auth]\nauth_type = \"password\"\n" + rest, "in clear to 10.0.0.1:1"},
-		{"listen = [\"10.0.0.1:1\"]\n" + rest, ""},
+		{"listen = [\"10.0.0.1:1\"]\n" + rest, "can only be read on this one, at 127.0.0.1:6433"},
+		{"listen = [\"10.0.0.1:1\"]\nhttp = \":6433\"\n" + rest, ""},
 		{rest + "upstream = \"main\"\n[upstream.x]\nurl = \"postgres://pgweir@db/postgres\"\n", `no database uses upstream "x"`},
 	} {
 		got, problems := Parse("x.toml", []byte(c.text))

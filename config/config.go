@@ -4,8 +4,13 @@ package config
 // read, so it may be shared.
 type Config struct {
 	Listen                []Listen // at least one
+	HTTP                  Listen   // metrics, health and the status page; not [Listen.IsSet]: none
+	AdminHTTP             Listen   // reload and pprof: loopback or a Unix socket; not [Listen.IsSet]: none
 	MaxClientConn         int      // clients at once; more are refused with FATAL 53300
+	ReservedClients       int      // of these kept for the console and for probes; less than MaxClientConn
 	ClientLoginTimeout    Duration // from accept to the end of the authentication
+	ClientIdleTimeout     Duration // a client without a transaction that says nothing for so long is closed; may be None
+	ReusePort             bool     // the TCP listeners share their ports with other processes
 	MaxLogins             int      // clients at once that are not authenticated yet
 	ShutdownTimeout       Duration // from SIGTERM to the end of the process; None waits for the last transaction
 	DrainDelay            Duration // of this, the part during which new work is still served; may be 0
@@ -15,11 +20,14 @@ type Config struct {
 	Log       Log
 	TLS       TLS
 	Auth      Auth
+	Console   Console
 	Upstreams []Upstream // in the order of the file; at least one
 	Databases []Database // in the order of the file; at least one; "*" wherever it was written
 	Workloads []Workload // in the order of matching; the last is called "default" and matches every client
 
 	warnings []string
+	matcher  *matcher
+	origin   map[string]string // where the keys and sections that are not defaults come from
 }
 
 // Log is what is logged, and how.
@@ -36,7 +44,7 @@ type TLS struct {
 // Auth is who may come in.
 type Auth struct {
 	Type AuthType
-	File string // roles with passwords or verifiers, in PgBouncer's format; absolute or relative to the working directory; "" with Trust and with User
+	File string // roles with passwords or verifiers, in PgBouncer's format; absolute or relative to the working directory; may be "" with Trust and with User
 
 	// User is, when not empty, the only role let in, with Password: the configuration was
 	// made from a URL. Without a password Type is Trust.
@@ -44,13 +52,23 @@ type Auth struct {
 	Password Secret
 }
 
+// Console is who may use the console, the database "pgweir".
+type Console struct {
+	AdminUsers []string // roles that may SHOW and change
+	StatsUsers []string // roles that may SHOW
+}
+
 // Upstream is one Postgres cluster and the budget of connections to it.
 type Upstream struct {
 	Name                 string
 	URL                  URL      // pgweir's own login, and where the servers of clients go
-	Budget               Count    // connections at once, of all databases and roles; Auto: see [Config.Budget]
-	Reserve              int      // of these not for clients' transactions; see [Config.Budget]
-	Slots                Count    // transactions at once; Auto: budget - reserve
+	Budget               Count    // connections of the fleet at once, of all databases and roles; Auto: see [Config.Budget]
+	Reserve              int      // of these not for everybody's transactions; see [Config.Budget]
+	ReserveUsers         []string // roles that may use the reserve, but for one connection
+	Slots                Count    // transactions of the fleet at once; Auto: budget - reserve
+	Limit                Limit
+	Fleet                Fleet
+	Instances            int      // the processes that share budget, reserve and slots; at least 1
 	ServerConnectTimeout Duration // from the start of a dial to the server's first ReadyForQuery
 	ConnectParallel      int      // logins at once
 	ConnectRate          Count    // logins begun per second; Auto: the budget
@@ -66,15 +84,14 @@ type Database struct {
 	Name     string // "*": every name that no other Database has
 	Upstream string // the Name of an [Upstream]
 	DBName   string // the name on the server; "": the name that the client asked for
-}
 
-// Workload is how long a group of clients waits, and for what.
-type Workload struct {
-	Name         string
-	MaxWait      Duration // for a slot, while every connection that may be open is open
-	MaxWaiting   Count    // clients at once; Auto: see [Workload.WaitingBound]
-	NoServerWait Duration // the longest wait while Postgres cannot be reached; may be 0
-	OnDisconnect OnDisconnect
+	// User is, when not empty, the role of the server connections instead of the client's.
+	User string
+	// PasswordFile has User's password in its first line, and PasswordCommand prints it as
+	// the first line when /bin/sh -c runs it. At most one is set, and only with User. Both
+	// are for each login to Postgres anew.
+	PasswordFile    string
+	PasswordCommand string
 }
 
 // Upstream is the upstream of that name, or nil.
@@ -116,11 +133,5 @@ func (c *Config) Route(database string) (upstream int, dbname string, ok bool) {
 	return upstream, database, true
 }
 
-// Warnings are things that work and that somebody will regret. The order is fixed.
-func (c *Config) Warnings() []string { return c.warnings }
-
 // anyDatabase is the name that stands for all others.
 const anyDatabase = "*"
-
-// defaultWorkload is the only name that a workload may have in this version.
-const defaultWorkload = "default"

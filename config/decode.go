@@ -5,40 +5,70 @@ import (
 	"strings"
 )
 
+// place is a range of one of the sources.
+type place struct {
+	span
+	src *source
+}
+
 // decoder fills a Config from a document and collects what is wrong with it.
 type decoder struct {
-	src      *source
+	src      *source // what is being read
 	getenv   func(string) string
 	config   *Config
 	problems []Problem
 
-	given map[string]span // where each key and each named section is, by its full name
-	bad   map[string]bool // keys whose value was refused
+	given map[string]place // where each key and each section of several is, by its full name
+	bad   map[string]bool  // keys whose value was refused
 	open  map[string][]field
 	said  map[string]bool // sections about which there is a problem already
+
+	labels  []string // the full names of all workloads
+	written []int    // those of the file in its order, indices into labels
+	begun   int      // how many of these have been begun to be read
 }
 
-// complain notes a problem at a place.
+// newDecoder prepares the reading of a source.
+func newDecoder(src *source, getenv func(string) string) *decoder {
+	return &decoder{
+		src: src, getenv: getenv, config: &Config{},
+		given: map[string]place{}, bad: map[string]bool{}, open: map[string][]field{}, said: map[string]bool{},
+	}
+}
+
+// here is a range of what is being read.
+func (d *decoder) here(at span) place { return place{at, d.src} }
+
+// complain notes a problem at a place of what is being read.
 func (d *decoder) complain(key string, at span, message, fix string) {
-	d.problems = append(d.problems, d.src.locate(Problem{Key: key, Message: message, Fix: fix}, at))
+	d.complainAt(key, d.here(at), message, fix)
+}
+
+// complainAt notes a problem at a place.
+func (d *decoder) complainAt(key string, at place, message, fix string) {
+	src := at.src
+	if src == nil {
+		src = d.src
+	}
+	d.problems = append(d.problems, src.locate(Problem{Key: key, Message: message, Fix: fix}, at.span))
 }
 
 // decode reads all sections of a document.
 func (d *decoder) decode(doc document) {
-	d.openSection("", topFields(d.config))
-	d.openSection("log", logFields(&d.config.Log))
-	d.openSection("tls", tlsFields(&d.config.TLS))
-	d.openSection("auth", authFields(&d.config.Auth))
 	d.countNames(doc)
+	d.countWorkloads(doc)
+	for _, s := range d.config.sections() {
+		if s.kind != workloadKind && s.kind != matchKind {
+			d.openSection(s.label, s.fields)
+		}
+	}
+	d.openWorkloads()
 	for i := range doc.sections {
 		s := &doc.sections[i]
 		d.header(s)
 		for _, e := range s.entries {
 			d.entry(s, e)
 		}
-	}
-	if _, ok := d.open["workload"]; !ok {
-		d.openSection("workload", workloadFields(&d.config.Workloads[0]))
 	}
 }
 
@@ -56,8 +86,8 @@ func (d *decoder) countNames(doc document) {
 		if _, twice := d.given[full]; twice {
 			return
 		}
-		d.given[full] = at
-		if kind == "upstream" {
+		d.given[full] = d.here(at)
+		if kind == upstreamKind {
 			d.config.Upstreams = append(d.config.Upstreams, Upstream{Name: name})
 		} else {
 			d.config.Databases = append(d.config.Databases, Database{Name: name})
@@ -73,22 +103,14 @@ func (d *decoder) countNames(doc document) {
 			}
 		}
 	}
-	for i := range d.config.Upstreams {
-		u := &d.config.Upstreams[i]
-		d.openSection(dotted("upstream", u.Name), upstreamFields(u))
-	}
-	for i := range d.config.Databases {
-		b := &d.config.Databases[i]
-		d.openSection(dotted("database", b.Name), databaseFields(b))
-	}
 }
 
 // isNamed reports whether sections of this kind carry a name.
-func isNamed(section string) bool { return section == "upstream" || section == "database" }
+func isNamed(section string) bool { return section == upstreamKind || section == databaseKind }
 
 // header checks the head of a section.
 func (d *decoder) header(s *section) {
-	full := dotted(s.path...)
+	full := d.label(s.path)
 	switch {
 	case len(s.path) == 0:
 	case slices.Contains(laterSections(), s.path[0]):
@@ -109,36 +131,18 @@ func (d *decoder) header(s *section) {
 }
 
 // isPlain reports whether there is one section of this name, without a name of its own.
-func isPlain(section string) bool { return slices.Contains([]string{"log", "tls", "auth"}, section) }
+func isPlain(section string) bool {
+	return slices.Contains([]string{"log", "tls", "auth", "console"}, section)
+}
 
 // complainOnce notes a problem of a section; its keys are not looked at then.
 func (d *decoder) complainOnce(s *section, message, fix string) {
-	name := dotted(s.path...)
+	name := d.label(s.path)
 	if s.element || !d.said[name] {
 		d.complain("", s.at, message, fix)
 	}
 	d.said[name] = true
 	s.entries = nil
-}
-
-// workload checks the head of [[workload]] and makes its keys known.
-func (d *decoder) workload(s *section) {
-	_, twice := d.given["workload"]
-	switch {
-	case len(s.path) > 1 && findsLater("workload", s.path[1]):
-		d.complainOnce(s, dotted(s.path...)+" is "+notYet, "Leave it out.")
-	case len(s.path) > 1 && s.path[1] == "max_wait":
-		d.complainOnce(s, "a max_wait for each class is "+notYet, `Write one: max_wait = "2s".`)
-	case len(s.path) > 1:
-		d.complainOnce(s, "[workload] has no sections within it", "Write [[workload]].")
-	case !s.element:
-		d.complainOnce(s, "there may be several workloads, so each begins with two brackets", "Write [[workload]].")
-	case twice:
-		d.complainOnce(s, "more than one workload is "+notYet, `Keep the one named "default".`)
-	default:
-		d.given["workload"] = s.at
-		d.openSection("workload", workloadFields(&d.config.Workloads[0]))
-	}
 }
 
 // findsLater is findLater for a condition.
@@ -165,12 +169,12 @@ func (d *decoder) named(s *section, full string) {
 
 // hasNamed reports whether there is a section of the kind with a name.
 func (d *decoder) hasNamed(kind string) bool {
-	return kind == "upstream" && len(d.config.Upstreams) > 0 || kind == "database" && len(d.config.Databases) > 0
+	return kind == upstreamKind && len(d.config.Upstreams) > 0 || kind == databaseKind && len(d.config.Databases) > 0
 }
 
 // exampleHeader is a header with a name.
 func exampleHeader(section string) string {
-	if section == "database" {
+	if section == databaseKind {
 		return `[database.shop], or [database."*"] for every database`
 	}
 	return "[" + section + ".main]"
@@ -182,9 +186,9 @@ func (d *decoder) checkName(section, name string, at span) {
 	case name == "" || len(name) > 63 || strings.ContainsFunc(name, isControl):
 		d.complain("", at, "a name has 1 to 63 bytes and no control characters", "")
 		d.bad[dotted(section, name)] = true
-	case section == "database" && (name == "pgweir" || name == "pgbouncer"):
+	case section == databaseKind && (name == "pgweir" || name == "pgbouncer"):
 		d.complain(dotted("database", name), at, "the name is reserved for the console", "")
-	case section == "upstream" && name == anyDatabase:
+	case section == upstreamKind && name == anyDatabase:
 		d.complain("", at, `an upstream cannot be called "*"`, "Write [upstream.main].")
 		d.bad[dotted(section, name)] = true
 	}
@@ -192,8 +196,8 @@ func (d *decoder) checkName(section, name string, at span) {
 
 // unknownSection complains about a section that nobody knows.
 func (d *decoder) unknownSection(s *section, full string) {
-	known := slices.Concat([]string{"log", "tls", "auth", "upstream", "database", "workload"}, laterSections())
-	fix := "The sections are [log], [tls], [auth], [upstream.NAME], [database.NAME] and [[workload]]."
+	known := slices.Concat([]string{"log", "tls", "auth", "console", upstreamKind, databaseKind, workloadKind}, laterSections())
+	fix := "The sections are [log], [tls], [auth], [console], [upstream.NAME], [database.NAME] and [[workload]]."
 	if near := Nearest(s.path[0], known); near != "" {
 		fix = "Did you mean " + bracketed(near, s.path[1:]) + "?"
 		d.said[near] = true // so nobody says that it is missing
@@ -211,8 +215,11 @@ func (d *decoder) unknownSection(s *section, full string) {
 
 // bracketed is the header of a section, with the rest of a name behind it.
 func bracketed(section string, rest []string) string {
-	if section == "workload" || section == "rate" {
+	switch {
+	case section == workloadKind || section == "rate":
 		return "[[" + section + "]]"
+	case section == matchKind:
+		return "[" + section + "]"
 	}
 	if len(rest) == 0 && isNamed(section) {
 		rest = []string{"NAME"}

@@ -6,45 +6,73 @@ import (
 )
 
 // Defaults is a complete file: every key with its default, or an example where there is
-// none, below a comment with its meaning, unit and values. It ends with a newline.
+// none, below a comment with its meaning, unit and values. Examples that would change
+// anything are comments. It ends with a newline.
 func Defaults() string {
 	var b strings.Builder
 	b.WriteString("# Every key of pgweir.toml with its default. Keep what differs and leave out the rest;\n" +
 		"# only the url of an upstream and one database have to be there.\n")
 	for _, s := range sections() {
-		switch {
-		case s.name == "upstream":
+		prefix := ""
+		switch s.kind {
+		case "":
+		case upstreamKind:
 			b.WriteString("\n# One Postgres cluster. The name is yours.\n[upstream.main]\n")
-		case s.name == "database":
+		case databaseKind:
 			b.WriteString("\n# What clients may name; \"*\" is every name that has no section of its own.\n[database.\"*\"]\n")
-		case s.name != "":
+		case workloadKind:
+			b.WriteString(workloadsComment())
+		case matchKind:
+			prefix = "# "
+			b.WriteString("\n# Which clients are its own. The one called \"default\" has no match, so this is an\n" +
+				"# example for another; match = { role = [\"app\"] } says the same.\n# [workload.match]\n")
+		default:
 			b.WriteString("\n" + s.header() + "\n")
 		}
 		for _, f := range s.fields {
-			f.write(&b)
+			f.write(&b, prefix)
 		}
 	}
 	return b.String()
 }
 
-// write writes a key with its comment.
-func (f field) write(b *strings.Builder) {
+// workloadsComment tells what stands before and behind the workloads of a file.
+func workloadsComment() string {
+	var b strings.Builder
+	b.WriteString("\n# How groups of clients are treated. The first that matches is taken, in the order of\n" +
+		"# the file. \"default\" comes last and takes all others. Before it, unless the file has\n" +
+		"# one of its name, stands this one, for programs that need a session:\n#\n# [[workload]]\n")
+	for _, s := range (&Config{Workloads: []Workload{builtInWorkload(toolsWorkload)}}).sections() {
+		for _, f := range s.fields {
+			if f.Default != "" && toolsDefaults()[f.Name] == f.Default {
+				b.WriteString("# " + f.Name + " = " + f.Default + "\n")
+			}
+		}
+	}
+	for _, line := range wrap("match = { application_name = "+quotedList(toolNames())+" }", 88) {
+		b.WriteString("# " + line + "\n")
+	}
+	b.WriteString("[[workload]]\n")
+	return b.String()
+}
+
+// write writes a key with its comment. With a prefix the key is a comment too.
+func (f field) write(b *strings.Builder, prefix string) {
 	text := f.Doc + " Values: " + f.kind.admits
 	if f.Unit != "" {
 		text += " (" + f.Unit + ")"
+	}
+	if f.Restart {
+		text += "; a change needs a restart"
 	}
 	b.WriteString("\n")
 	for _, line := range wrap(text+".", 88) {
 		b.WriteString("# " + line + "\n")
 	}
-	switch {
-	case f.Default != "":
-		fmt.Fprintf(b, "%s = %s\n", f.Name, f.Default)
-	case f.Name == "dbname": // an example would send all databases to one
-		fmt.Fprintf(b, "# %s = %s\n", f.Name, f.Example)
-	default:
-		fmt.Fprintf(b, "%s = %s\n", f.Name, f.Example)
+	if f.Name == "dbname" { // an example would send all databases to one
+		prefix = "# "
 	}
+	fmt.Fprintf(b, "%s%s = %s\n", prefix, f.Name, f.usual())
 }
 
 // wrap breaks a text into lines of at most so many bytes.

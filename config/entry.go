@@ -12,17 +12,21 @@ import (
 func (d *decoder) entry(s *section, e entry) {
 	full := slices.Concat(s.path, e.path)
 	table, key := full[:len(full)-1], full[len(full)-1]
-	section := dotted(table...)
-	if _, isOpen := d.open[section]; !isOpen || len(table) > 2 {
+	section := d.label(table)
+	if _, isOpen := d.open[section]; !isOpen || len(table) > 2 || isWorkload(table) && !isWorkload(s.path) {
 		d.stray(s, full, e)
 		return
 	}
-	if len(e.path) == 3 {
-		d.checkName(table[0], table[1], e.key)
-	}
 	kind := ""
-	if len(table) > 0 {
+	switch {
+	case len(table) == 0:
+	case isNamed(table[0]):
 		kind = table[0]
+		if len(e.path) == 3 {
+			d.checkName(table[0], table[1], e.key)
+		}
+	default:
+		kind = dotted(table...) // "log", "workload.match"
 	}
 	d.key(section, kind, key, e)
 }
@@ -34,18 +38,15 @@ func (d *decoder) stray(s *section, full []string, e entry) {
 	if len(e.path) > 1 || len(s.path) == 0 {
 		d.header(&fake)
 	}
-	if len(d.problems) == before && !d.said[dotted(fake.path...)] {
-		d.complain(dotted(full...), e.key, "is not a key", "")
+	if len(d.problems) == before && !d.said[d.label(fake.path)] {
+		d.complain(d.label(full), e.key, "is not a key", "")
 	}
 }
 
 // key finds a key's field and gives it the value.
 func (d *decoder) key(section, table, key string, e entry) {
-	full := dotted(key)
-	if section != "" {
-		full = section + "." + dotted(key)
-	}
-	d.given[full] = e.value.at
+	full := sectionKeys{label: section}.keyOf(key)
+	d.given[full] = d.here(e.value.at)
 	fields := d.open[section]
 	i := slices.IndexFunc(fields, func(f field) bool { return f.Name == key })
 	if i >= 0 {
@@ -58,6 +59,7 @@ func (d *decoder) key(section, table, key string, e entry) {
 		}
 		return
 	}
+	d.bad[section] = true
 	d.unknownKey(full, table, key, e)
 }
 
@@ -80,8 +82,14 @@ func same(text string, v node) bool {
 
 // unknownKey complains about a key that nobody knows and tries to tell what was meant.
 func (d *decoder) unknownKey(full, table, key string, e entry) {
+	if table == workloadKind {
+		if fix := matchFix(key); fix != "" {
+			d.complain(full, e.key, "is not a key of [[workload]]", fix)
+			return
+		}
+	}
 	for _, s := range sections() {
-		if s.name == key {
+		if s.kind == key {
 			d.complain(full, e.key, "is a section, not a key", "Write "+bracketed(key, nil)+" on a line of its own.")
 			return
 		}
@@ -91,6 +99,19 @@ func (d *decoder) unknownKey(full, table, key string, e entry) {
 		return
 	}
 	d.complain(full, e.key, "is not a key"+inSection(table), d.meant(table, key))
+}
+
+// matchFix tells how a key of match is written, or match itself.
+func matchFix(key string) string {
+	if key == "match" {
+		return `Write match = { role = ["app"] }.`
+	}
+	for _, f := range matchFields(&Match{}) {
+		if f.Name == key {
+			return "Write match = { " + key + " = " + f.Example + " }."
+		}
+	}
+	return ""
 }
 
 // inSection names a section for a message.
@@ -104,18 +125,22 @@ func inSection(table string) string {
 // meant guesses what an unknown key was meant to be.
 func (d *decoder) meant(table, key string) string {
 	var here, later []string
+	home := ""
 	for _, s := range sections() {
 		for _, f := range s.fields {
 			switch {
-			case s.name == table:
+			case s.kind == table:
 				here = append(here, f.Name)
-			case f.Name == key:
-				return "It belongs to " + belongsTo(s.name) + "."
+			case f.Name == key && home == "":
+				home = "It belongs to " + belongsTo(s.kind) + "."
 			}
 		}
 	}
-	if fix := elsewhere(key); fix != "" {
+	if fix := elsewhere(key); fix != "" && (home == "" || table == upstreamKind) {
 		return fix
+	}
+	if home != "" {
+		return home
 	}
 	if near := Nearest(key, here); near != "" {
 		return "Did you mean " + near + "?"
@@ -154,12 +179,12 @@ func (d *decoder) set(full string, f field, n node) {
 		if c.fix != "" {
 			fix = "Write " + f.Name + " = " + c.fix + "."
 		}
-		d.complain(full, place(v, c), c.message, fix)
+		d.complain(full, spotOf(v, c), c.message, fix)
 	}
 }
 
-// place is where in the file a complaint points.
-func place(v value, c *complaint) span {
+// spotOf is where in the source a complaint points.
+func spotOf(v value, c *complaint) span {
 	target := v.node
 	if c.element > 0 && c.element <= len(v.items) {
 		target = v.items[c.element-1]

@@ -8,19 +8,39 @@ import "time"
 func topFields(c *Config) []field {
 	return []field{
 		{Key{
-			Name: "listen", Default: `["127.0.0.1:6432"]`,
+			Name: "listen", Restart: true, Default: `["127.0.0.1:6432"]`,
 			Doc: "Where clients connect. An absolute path is a directory; the socket in it is called .s.PGSQL.PORT, with the port of the first host:port of the list, or 6432.",
 		}, listeners(&c.Listen)},
+		{Key{
+			Name: "http", Restart: true, Default: `"127.0.0.1:6433"`,
+			Doc: "Where /metrics, /healthz, /readyz and the status page are. Everybody who reaches it may read them.",
+		}, httpAddress(&c.HTTP, false)},
+		{Key{
+			Name: "admin_http", Restart: true, Default: `"none"`,
+			Doc: "Where POST /reload and the profiles of pprof are. Everybody who reaches it may use them, so it is this machine or a Unix socket only.",
+		}, httpAddress(&c.AdminHTTP, true)},
 		{Key{
 			Name: "max_client_conn", Default: "10000", Unit: "clients",
 			Doc: "Clients at once. One more is refused with FATAL 53300.",
 		}, integer(&c.MaxClientConn, 1, 1_000_000)},
 		{Key{
+			Name: "reserved_clients", Default: "10", Unit: "clients",
+			Doc: "Of these kept for the console and for probes, so that a full house can still be looked at. Unless set it is no more than a tenth of max_client_conn.",
+		}, integer(&c.ReservedClients, 0, 1000)},
+		{Key{
 			Name: "client_login_timeout", Default: `"15s"`,
 			Doc: "How long a client may take from connecting to the end of its authentication.",
 		}, period(&c.ClientLoginTimeout, 10*time.Millisecond, time.Hour)},
 		{Key{
-			Name: "max_logins", Default: "256", Unit: "clients",
+			Name: "client_idle_timeout", Default: `"none"`,
+			Doc: "A client outside a transaction that sends nothing for so long is closed.",
+		}, periodOrNone(&c.ClientIdleTimeout, time.Second, 365*24*time.Hour)},
+		{Key{
+			Name: "so_reuseport", Restart: true, Default: "false",
+			Doc: "Whether several processes may listen on the same ports, for restarts without a gap and for more cores.",
+		}, boolean(&c.ReusePort)},
+		{Key{
+			Name: "max_logins", Restart: true, Default: "256", Unit: "clients",
 			Doc: "Clients at once that are not authenticated yet.",
 		}, integer(&c.MaxLogins, 1, 65536)},
 		{Key{
@@ -36,7 +56,7 @@ func topFields(c *Config) []field {
 			Doc: "Prepared statements kept on each server connection; the one least recently used makes room.",
 		}, integer(&c.MaxPreparedStatements, 1, 100_000)},
 		{Key{
-			Name: "query_text_limit", Default: `"1MiB"`,
+			Name: "query_text_limit", Restart: true, Default: `"1MiB"`,
 			Doc: "Longer statements are passed on in pieces and not looked at.",
 		}, size(&c.QueryTextLimit, 1<<10, 256<<20)},
 	}
@@ -49,7 +69,7 @@ func logFields(l *Log) []field {
 			Doc: "The least important messages that are logged.",
 		}, choice(&l.Level, []LogLevel{Debug, Info, Warn, Error})},
 		{Key{
-			Name: "format", Default: `"text"`,
+			Name: "format", Restart: true, Default: `"text"`,
 			Doc: "One line per message: key=value or JSON.",
 		}, choice(&l.Format, []LogFormat{Text, JSON})},
 	}
@@ -73,7 +93,20 @@ func authFields(a *Auth) []field {
 		{Key{
 			Name: "auth_file", Default: `"userlist.txt"`,
 			Doc: "Roles with their passwords or verifiers: lines of \"role\" \"secret\", as PgBouncer has them. Relative to the directory of this file. Not read with auth_type = \"trust\" unless it is set.",
-		}, path(&a.File)},
+		}, pathOrNone(&a.File)},
+	}
+}
+
+func consoleFields(c *Console) []field {
+	return []field{
+		{Key{
+			Name: "admin_users", Default: "[]",
+			Doc: "Roles that may use every command of the console: psql -d pgweir, or -d pgbouncer. They log in with the auth_file, also when Postgres is away.",
+		}, names(&c.AdminUsers, "a list of roles")},
+		{Key{
+			Name: "stats_users", Default: "[]",
+			Doc: "Roles that may use the console's SHOW commands.",
+		}, names(&c.StatsUsers, "a list of roles")},
 	}
 }
 
@@ -81,20 +114,39 @@ func upstreamFields(u *Upstream) []field {
 	return []field{
 		{Key{
 			Name: "url", Example: `"postgres://pgweir:secret@10.0.0.5:5432/postgres?sslmode=disable"`,
-			Doc: "Where Postgres is, and the role as which pgweir asks for limits and counts. A Unix socket is ?host=/DIRECTORY&port=5432. The value may be \"${NAME}\", an environment variable.",
+			Doc: "Where Postgres is, and the role as which pgweir asks for limits and counts. " +
+				"Several hosts are HOST1:PORT1,HOST2:PORT2, and target_session_attrs says which will do, as in libpq. " +
+				"A Unix socket is ?host=/DIRECTORY&port=5432. Other parameters: keepalives_idle (30 s), keepalives_interval (10 s), keepalives_count (3). " +
+				"The value may be \"${NAME}\", an environment variable.",
 		}, postgresURL(&u.URL)},
 		{Key{
 			Name: "budget", Default: `"auto"`, Unit: "connections",
-			Doc: "Server connections at once, over all databases and roles. \"auto\" is 0.7 x what max_connections leaves, at most the role's CONNECTION LIMIT.",
+			Doc: "Server connections of all instances at once, over all databases and roles. \"auto\" is 0.7 x what max_connections leaves, at most the role's CONNECTION LIMIT.",
 		}, countOrAuto(&u.Budget, 1, 262_142)},
 		{Key{
 			Name: "reserve", Default: "3", Unit: "connections",
-			Doc: "Of the budget kept back: 1 for pgweir's own queries, the rest for administrators. Unless set it shrinks to 0 under a budget of 4 or less.",
+			Doc: "Of the budget kept back: 1 for pgweir's own queries, the rest for reserve_users. Unless set it shrinks to 0 under a budget of 4 or less.",
 		}, integer(&u.Reserve, 0, 262_141)},
 		{Key{
+			Name: "reserve_users", Default: "[]",
+			Doc: "Roles that may use the rest of the reserve when all else is taken.",
+		}, names(&u.ReserveUsers, "a list of roles")},
+		{Key{
 			Name: "slots", Default: `"auto"`, Unit: "transactions",
-			Doc: "Transactions running at once. \"auto\" is budget - reserve; twice the database's cores is often better.",
+			Doc: "Transactions running at once, over all instances. \"auto\" is budget - reserve; twice the database's cores is often better.",
 		}, countOrAuto(&u.Slots, 1, 262_142)},
+		{Key{
+			Name: "limit", Default: `"fixed"`,
+			Doc: "Who decides how many transactions run at once. \"fixed\" is the number of slots.",
+		}, choice(&u.Limit, []Limit{Fixed}, "advise", "auto")},
+		{Key{
+			Name: "fleet", Default: `"static"`,
+			Doc: "How the instances of pgweir divide budget, reserve and slots. \"static\" gives each the same part, rounded down.",
+		}, choice(&u.Fleet, []Fleet{Static}, "postgres")},
+		{Key{
+			Name: "instances", Default: "1", Unit: "processes",
+			Doc: "How many pgweir processes share the budget, each with a file like this one.",
+		}, integer(&u.Instances, 1, 1000)},
 		{Key{
 			Name: "server_connect_timeout", Default: `"5s"`,
 			Doc: "How long a login to Postgres may take from the start of the dial.",
@@ -132,30 +184,17 @@ func databaseFields(d *Database) []field {
 			Name: "dbname", Example: `"shop"`,
 			Doc: "Its name there. Without this key it is the name that the client asked for.",
 		}, name(&d.DBName, "the name of a database, at most 63 bytes", 63)},
-	}
-}
-
-func workloadFields(w *Workload) []field {
-	return []field{
 		{Key{
-			Name: "name", Default: `"default"`,
-			Doc: "The workload of all clients. This version has no other.",
-		}, name(&w.Name, "a name", 63)},
+			Name: "user", Default: `"none"`,
+			Doc: "The role of the server connections, whoever the client is. \"none\" is the client's own role.",
+		}, roleOrNone(&d.User)},
 		{Key{
-			Name: "max_wait", Default: `"2s"`,
-			Doc: "The longest wait for a slot. After it the client is refused with 53300 and keeps its connection.",
-		}, period(&w.MaxWait, time.Millisecond, time.Hour)},
+			Name: "password_file", Default: `"none"`,
+			Doc: "A file with the password of user in its first line. It is read for each login to Postgres, so it may change. Relative to the directory of this file.",
+		}, pathOrNone(&d.PasswordFile)},
 		{Key{
-			Name: "max_waiting", Default: `"auto"`, Unit: "clients",
-			Doc: "Clients that wait at once; one more is refused at once. \"auto\" is max_wait x the rate at which transactions end, at most 1000, at least 4 x slots.",
-		}, countOrAuto(&w.MaxWaiting, 1, 1_000_000)},
-		{Key{
-			Name: "no_server_wait", Default: `"2s"`,
-			Doc: "How long clients wait for a Postgres that cannot be reached. \"0s\" refuses at once.",
-		}, period(&w.NoServerWait, 0, time.Hour)},
-		{Key{
-			Name: "on_disconnect", Default: `"cancel"`,
-			Doc: "What becomes of a statement whose client has vanished without Terminate: \"cancel\" stops it if it is known to be a read, \"finish\" lets it run.",
-		}, choice(&w.OnDisconnect, []OnDisconnect{Cancel, Finish})},
+			Name: "password_command", Default: `"none"`,
+			Doc: "Or a command for /bin/sh -c, run for each login to Postgres, that prints the password of user as its first line.",
+		}, commandOrNone(&d.PasswordCommand)},
 	}
 }

@@ -1,9 +1,7 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,6 +61,8 @@ func (c *complaint) and(more *complaint) *complaint {
 type kind struct {
 	admits string // what may be written, for documentation and messages
 	set    func(v value) *complaint
+	get    func() string // the right-hand side that the value was or could be written as; "" if only leaving the key out says it
+	reveal func() string // get with the secrets that get hides; nil where there are none
 }
 
 // must says what would have been right.
@@ -73,6 +73,7 @@ func (k kind) must(v value, fix string) *complaint {
 // integer is a whole number.
 func integer[T ~int](target *T, low, high int) kind {
 	k := kind{admits: fmt.Sprintf("a number from %d to %d", low, high)}
+	k.get = func() string { return strconv.Itoa(int(*target)) }
 	k.set = func(v value) *complaint {
 		n, problem := readInteger(k, v, low, high)
 		if problem == nil {
@@ -86,6 +87,12 @@ func integer[T ~int](target *T, low, high int) kind {
 // countOrAuto is a whole number or "auto".
 func countOrAuto(target *Count, low, high int) kind {
 	k := kind{admits: fmt.Sprintf(`"auto" or a number from %d to %d`, low, high)}
+	k.get = func() string {
+		if target.IsAuto() {
+			return `"auto"`
+		}
+		return target.String()
+	}
 	k.set = func(v value) *complaint {
 		if v.kind == unstable.String && v.text == "auto" {
 			*target = Auto
@@ -134,6 +141,7 @@ func durationKind(target *Duration, low, high time.Duration, none bool) kind {
 	if none {
 		k.admits = `"none" or ` + k.admits
 	}
+	k.get = func() string { return quoted(target.String()) }
 	k.set = func(v value) *complaint {
 		if v.kind == unstable.Integer {
 			return &complaint{message: v.shown() + " has no unit", fix: secondsFix(v.text, low, high, none), advice: "It has to be " + k.admits + "."}
@@ -181,6 +189,7 @@ func secondsFix(digits string, low, high time.Duration, none bool) string {
 // size is a number of bytes with a unit.
 func size(target *Size, low, high Size) kind {
 	k := kind{admits: fmt.Sprintf(`a size from "%v" to "%v"`, low, high)}
+	k.get = func() string { return quoted(target.String()) }
 	k.set = func(v value) *complaint {
 		if v.kind == unstable.Integer {
 			return k.must(v, bytesFix(v.text, low, high))
@@ -227,14 +236,15 @@ func binaryUnit(text string, low, high Size) string {
 
 // choice is one word of several. Those of later are known and refused as such.
 func choice[T ~string](target *T, words []T, later ...T) kind {
-	quoted := make([]string, len(words))
+	list := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = strconv.Quote(string(w))
+		list[i] = quoted(string(w))
 	}
-	k := kind{admits: strings.Join(quoted, ", ")}
-	if n := len(quoted); n > 1 {
-		k.admits = strings.Join(quoted[:n-1], ", ") + " or " + quoted[n-1]
+	k := kind{admits: strings.Join(list, ", ")}
+	if n := len(list); n > 1 {
+		k.admits = strings.Join(list[:n-1], ", ") + " or " + list[n-1]
 	}
+	k.get = func() string { return quoted(string(*target)) }
 	k.set = func(v value) *complaint {
 		word := T(v.text)
 		switch {
@@ -262,38 +272,6 @@ func plain[T ~string](words []T) []string {
 		list[i] = string(w)
 	}
 	return list
-}
-
-// name is a text that is not empty and has no control characters.
-func name(target *string, admits string, longest int) kind {
-	k := kind{admits: cmp.Or(admits, "a name")}
-	k.set = func(v value) *complaint {
-		if v.kind != unstable.String || v.text == "" || len(v.text) > longest || strings.ContainsFunc(v.text, isControl) {
-			return k.must(v, "")
-		}
-		*target = v.text
-		return nil
-	}
-	return k
-}
-
-// isControl reports whether a character has no place in a name.
-func isControl(r rune) bool { return r < ' ' || r == 0x7f }
-
-// path is the path of a file, relative to the directory of the configuration.
-func path(target *string) kind {
-	k := kind{admits: "the path of a file"}
-	k.set = func(v value) *complaint {
-		if v.kind != unstable.String || v.text == "" || v.text == "none" || strings.ContainsRune(v.text, 0) {
-			return k.must(v, "")
-		}
-		*target = filepath.Clean(v.text)
-		if !filepath.IsAbs(v.text) {
-			*target = filepath.Join(v.dir, v.text)
-		}
-		return nil
-	}
-	return k
 }
 
 // notYet is said of what the design knows and this version does not.

@@ -17,8 +17,27 @@ type Listen struct {
 	Address string // "host:port", or the path of the socket
 }
 
-// String is the address.
-func (l Listen) String() string { return l.Address }
+// String is the address, or "none".
+func (l Listen) String() string {
+	if !l.IsSet() {
+		return "none"
+	}
+	return l.Address
+}
+
+// IsSet reports whether there is a place at all.
+func (l Listen) IsSet() bool { return l.Network != "" }
+
+// isLoopback reports whether only this machine can connect to l. A name counts only if it
+// is localhost: what others mean is up to a resolver.
+func (l Listen) isLoopback() bool {
+	if l.Network != "tcp" {
+		return true
+	}
+	host, _, _ := net.SplitHostPort(l.Address)
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
 
 // defaultPort is where pgweir listens: PgBouncer's port, for a drop-in replacement.
 const defaultPort = 6432
@@ -30,6 +49,16 @@ const longestSocket = 107
 // number of the first TCP port, which is why its name is only known at the end.
 func listeners(target *[]Listen) kind {
 	k := kind{admits: `a list of "host:port" and directories for a Unix socket`}
+	k.get = func() string {
+		texts := make([]string, len(*target))
+		for i, l := range *target {
+			texts[i] = l.Address
+			if l.Network == "unix" {
+				texts[i] = filepath.Dir(l.Address)
+			}
+		}
+		return quotedList(texts)
+	}
 	k.set = func(v value) *complaint {
 		if v.kind == unstable.String {
 			if v.env == "" {
@@ -98,6 +127,39 @@ func listener(v value) (Listen, *complaint) {
 		return bad("has a host that is neither an address nor a name", "")
 	}
 	return Listen{"tcp", net.JoinHostPort(host, digits)}, nil
+}
+
+// httpAddress is a place for HTTP, or "none". A socket is the path of its file, and only
+// for the private kind, which does not listen to other machines.
+func httpAddress(target *Listen, private bool) kind {
+	k := kind{admits: `"none" or "host:port"`, get: func() string { return quoted(target.String()) }}
+	if private {
+		k.admits = `"none", a "host:port" of this machine only, or the absolute path of a Unix socket`
+	}
+	k.set = func(v value) *complaint {
+		if v.kind == unstable.String && v.text == "none" {
+			*target = Listen{}
+			return nil
+		}
+		l, problem := listener(v)
+		switch {
+		case v.kind != unstable.String || v.text == "":
+			return k.must(v, "")
+		case problem != nil:
+			problem.message, problem.advice = v.shown()+" is not "+k.admits, ""
+			return problem
+		case l.Network == "unix" && !private:
+			return k.must(v, "")
+		case l.Network == "unix" && (strings.HasSuffix(v.text, "/") || len(l.Address) > longestSocket):
+			return &complaint{message: fmt.Sprintf("%s is not the path of a file of at most %d bytes", v.shown(), longestSocket)}
+		case private && !l.isLoopback():
+			_, port, _ := net.SplitHostPort(l.Address)
+			return &complaint{message: v.shown() + " could be reached by other machines", fix: quoted("127.0.0.1:" + port)}
+		}
+		*target = l
+		return nil
+	}
+	return k
 }
 
 // isHostname reports whether every label is made of what DNS and hosts files allow.

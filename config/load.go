@@ -14,36 +14,86 @@ import (
 // maxFile bounds the size of a configuration in bytes.
 const maxFile = 1 << 20
 
+// Options are what a configuration is made of besides its file. The zero Options are right
+// for a start.
+type Options struct {
+	// Getenv gives the value of ${NAME}; an empty one counts as not set. nil is the
+	// environment of the process.
+	Getenv func(string) string
+	// Set has what was typed at the console as SET key = value. A key is its full name, or a
+	// part of it that fits no other key; see [Config.Resolve]. A value is TOML, and taken
+	// for a text if it is not. Problems of these name the file "SET".
+	Set map[string]string
+}
+
+// getenv is Getenv, if there is one.
+func (o Options) getenv(name string) string {
+	if o.Getenv == nil {
+		return os.Getenv(name)
+	}
+	return o.Getenv(name)
+}
+
 // Load reads a file and checks that what it names is there. Either there are no problems,
 // or the Config is nil. ${NAME} is taken from the environment of the process.
-func Load(path string) (*Config, []Problem) { return LoadEnv(path, os.Getenv) }
+func Load(path string) (*Config, []Problem) { return Options{}.Load(path) }
 
 // LoadEnv is [Load] with an environment of the caller's. An empty variable counts as not
 // set.
 func LoadEnv(path string, getenv func(string) string) (*Config, []Problem) {
+	return Options{Getenv: getenv}.Load(path)
+}
+
+// Load is [Load] with these options.
+func (o Options) Load(path string) (*Config, []Problem) {
 	data, err := readFile(path)
 	if err != nil {
 		return nil, []Problem{{File: path, Message: err.Error(), Fix: fileFix(err)}}
 	}
-	c, d, problems := parseSource(path, data, getenv)
-	if d != nil && d.fine("auth.auth_file") && c.Auth.File != "" {
-		if err := readable(c.Auth.File); err != nil {
-			d.complain("auth.auth_file", d.placeOf("auth.auth_file", "auth.auth_type"), c.Auth.File+": "+err.Error(), authFileFix)
-			problems = d.problems
-		}
+	c, d, problems := o.parse(path, data)
+	if d != nil {
+		d.checkFiles()
+		problems = d.problems
 	}
 	if len(problems) > 0 {
 		sortProblems(problems)
 		return nil, problems
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 && d.holdsPassword() {
-		c.warnings = append(c.warnings, path+" holds a password and everybody on this machine may read it")
+	if isPublic(path) && d.holdsPassword() {
+		c.warn("%s holds a password and everybody on this machine may read it", path)
 	}
 	return c, nil
 }
 
+// checkFiles looks for the files that the configuration names.
+func (d *decoder) checkFiles() {
+	c := d.config
+	if key := "auth.auth_file"; d.fine(key) && c.Auth.File != "" {
+		if err := readable(c.Auth.File); err != nil {
+			d.complainAt(key, d.placeOf(key, "auth.auth_type"), c.Auth.File+": "+err.Error(), authFileFix)
+		}
+	}
+	for _, b := range c.Databases {
+		key := dotted(databaseKind, b.Name) + ".password_file"
+		if b.PasswordFile == "" || !d.fine(key) {
+			continue
+		}
+		if err := readable(b.PasswordFile); err != nil {
+			d.complainAt(key, d.placeOf(key), b.PasswordFile+": "+err.Error(), "")
+		} else if isPublic(b.PasswordFile) {
+			c.warn("%s holds a password and everybody on this machine may read it", b.PasswordFile)
+		}
+	}
+}
+
 // authFileFix tells how to write one.
 const authFileFix = `Put a line "role" "password" there for each role, or write [auth] auth_type = "trust" where only you can connect.`
+
+// isPublic reports whether everybody on the machine may read a file.
+func isPublic(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Perm()&0o004 != 0
+}
 
 // readFile reads a file of bounded size. Its errors do not repeat the path.
 func readFile(path string) (string, error) {
@@ -94,38 +144,55 @@ func fileFix(err error) string {
 // Parse reads the text of a configuration. name is for problems, and relative paths start
 // at its directory; no file is opened. Either there are no problems, or the Config is nil.
 // ${NAME} is taken from the environment of the process.
-func Parse(name string, data []byte) (*Config, []Problem) { return ParseEnv(name, data, os.Getenv) }
+func Parse(name string, data []byte) (*Config, []Problem) { return Options{}.Parse(name, data) }
 
 // ParseEnv is [Parse] with an environment of the caller's. An empty variable counts as not
 // set.
 func ParseEnv(name string, data []byte, getenv func(string) string) (*Config, []Problem) {
-	c, _, problems := parseSource(name, string(data), getenv)
+	return Options{Getenv: getenv}.Parse(name, data)
+}
+
+// Parse is [Parse] with these options.
+func (o Options) Parse(name string, data []byte) (*Config, []Problem) {
+	c, _, problems := o.parse(name, string(data))
 	if len(problems) > 0 {
 		return nil, problems
 	}
 	return c, nil
 }
 
-// parseSource is the common part of loading and parsing.
-func parseSource(name, text string, getenv func(string) string) (*Config, *decoder, []Problem) {
+// parse is the common part of loading and parsing.
+func (o Options) parse(name, text string) (*Config, *decoder, []Problem) {
 	text = strings.TrimPrefix(text, "\ufeff")
 	src := &source{name: name, text: text, dir: filepath.Dir(name)}
 	if len(text) > maxFile {
 		return nil, nil, []Problem{{File: name, Message: fmt.Sprintf("has more than %d bytes", maxFile)}}
 	}
-	d := &decoder{
-		src: src, getenv: getenv, config: &Config{Workloads: make([]Workload, 1)},
-		given: map[string]span{}, bad: map[string]bool{}, open: map[string][]field{}, said: map[string]bool{},
-	}
+	d := newDecoder(src, o.getenv)
 	doc, problems := read(src)
 	d.problems = problems
 	d.decode(doc)
-	d.check(doc)
-	sortProblems(d.problems)
-	if len(d.problems) == 0 {
-		d.config.warn()
+	d.override(o.Set)
+	if !doc.broken { // else what seems to be missing may be in the part that could not be read
+		d.check()
 	}
+	d.finish()
 	return d.config, d, d.problems
+}
+
+// finish prepares what is asked of a configuration often, if it is one.
+func (d *decoder) finish() {
+	sortProblems(d.problems)
+	if len(d.problems) > 0 {
+		return
+	}
+	c := d.config
+	c.matcher = newMatcher(c.Workloads)
+	c.origin = map[string]string{}
+	for key, at := range d.given {
+		c.origin[key] = at.src.origin(at.span)
+	}
+	c.findWarnings()
 }
 
 // holdsPassword reports whether the text itself has a password in it, rather than the name
@@ -143,31 +210,46 @@ func (d *decoder) holdsPassword() bool {
 // every database's clients to the Postgres of the URL, and lets in exactly the URL's role
 // with the URL's password. The budget is "auto". Problems say "URL" for the file's name and
 // never contain the password.
-func FromURL(url string) (*Config, []Problem) {
-	d := &decoder{src: &source{name: "URL", text: url}, config: &Config{Workloads: make([]Workload, 1)}}
+func FromURL(url string) (*Config, []Problem) { return Options{}.FromURL(url) }
+
+// FromURL is [FromURL] with these options.
+func (o Options) FromURL(url string) (*Config, []Problem) {
+	d := newDecoder(&source{name: urlSource, text: url}, o.getenv)
+	const upstream = "main"
+	everything := span{0, len(url)}
+	d.countNames(document{sections: []section{
+		{path: []string{upstreamKind, upstream}, at: everything}, {path: []string{databaseKind, anyDatabase}, at: everything},
+	}})
+	d.decode(document{})
 	c := d.config
-	for _, fields := range [][]field{topFields(c), logFields(&c.Log), tlsFields(&c.TLS), authFields(&c.Auth), workloadFields(&c.Workloads[0])} {
-		defaults(fields, "")
-	}
-	c.Upstreams = []Upstream{{Name: "main"}}
 	u := &c.Upstreams[0]
-	fields := upstreamFields(u)
-	defaults(fields, "")
-	c.Databases = []Database{{Name: anyDatabase, Upstream: u.Name}}
 	for problem := postgresURL(&u.URL).set(value{node: node{kind: unstable.String, text: url}}); problem != nil; problem = problem.also {
 		at := problem.at
 		if !at.known() {
-			at = span{0, len(url)}
+			at = everything
 		}
 		d.complain("", at, problem.message, problem.advice)
 	}
-	if len(d.problems) > 0 {
+	if sortProblems(d.problems); len(d.problems) > 0 {
 		return nil, d.problems
 	}
 	c.Auth = Auth{Type: Scram, User: u.URL.User, Password: u.URL.Password}
 	if !u.URL.Password.IsSet() {
 		c.Auth.Type = Trust
-		c.warnings = append(c.warnings, "the URL has no password, so whoever reaches "+c.Listen[0].Address+" is let in as role "+u.URL.User)
+	}
+	d.given[dotted(upstreamKind, upstream)+".url"] = d.here(everything)
+	d.given["auth.auth_type"] = d.here(everything)
+	d.override(o.Set)
+	d.check()
+	d.finish()
+	if len(d.problems) > 0 {
+		return nil, d.problems
+	}
+	if c.Auth.Type == Trust {
+		c.warn("the URL has no password, so whoever reaches %s is let in as role %s", c.Listen[0].Address, u.URL.User)
 	}
 	return c, nil
 }
+
+// urlSource is the name of a URL that takes the place of a file.
+const urlSource = "URL"

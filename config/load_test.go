@@ -85,7 +85,7 @@ func TestFromURL(t *testing.T) {
 		t.Fatal(problems)
 	}
 	file.Auth = Auth{Type: Scram, User: "app", Password: NewSecret("secret")}
-	if diff := cmp.Diff(file, c, cmp.AllowUnexported(Config{}, Upstream{})); diff != "" {
+	if diff := sameConfig(file, c); diff != "" {
 		t.Errorf("a file with the URL differs (-file +URL):\n%s", diff)
 	}
 	if got, want := c.Listen, []Listen{{"tcp", "127.0.0.1:6432"}}; !cmp.Equal(got, want) {

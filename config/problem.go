@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -69,6 +70,17 @@ type source struct {
 	name string
 	text string
 	dir  string // relative paths in the file start here
+}
+
+// origin is a place for people: "pgweir.toml:12"; "SET" and "url" have no lines.
+func (s *source) origin(at span) string {
+	switch s.name {
+	case setSource:
+		return setSource
+	case urlSource:
+		return "url"
+	}
+	return s.name + ":" + strconv.Itoa(1+strings.Count(s.text[:min(at.from, len(s.text))], "\n"))
 }
 
 // locate fills in place and excerpt of a problem.

@@ -1,6 +1,10 @@
 package config
 
-import "github.com/pelletier/go-toml/v2/unstable"
+import (
+	"cmp"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
 
 // Key documents one key of the file.
 type Key struct {
@@ -11,6 +15,7 @@ type Key struct {
 	Unit    string // of a bare number; "" where the value carries its own
 	Admits  string // the values, in words
 	Doc     string // what it does, in sentences
+	Restart bool   // a reload does not apply it
 }
 
 // Keys are all keys of this version in the order in which a file would have them. They are
@@ -33,40 +38,72 @@ type field struct {
 	kind kind
 }
 
+// section kinds that have more than keys.
+const (
+	upstreamKind = "upstream"
+	databaseKind = "database"
+	workloadKind = "workload"
+	matchKind    = "workload.match"
+)
+
 // sectionKeys is a section of the file with its keys.
 type sectionKeys struct {
-	name   string
-	named  bool // [upstream.NAME]
-	array  bool // [[workload]]
+	kind   string // "upstream", "log"; "" for the top
+	label  string // its full name where it is bound to a configuration: "upstream.main"
 	fields []field
 }
 
-// header is how the file opens the section.
+// header is how the file opens a section of this kind.
 func (s sectionKeys) header() string {
-	switch {
-	case s.name == "":
+	switch s.kind {
+	case "":
 		return ""
-	case s.named:
-		return "[" + s.name + ".NAME]"
-	case s.array:
-		return "[[" + s.name + "]]"
+	case upstreamKind, databaseKind:
+		return "[" + s.kind + ".NAME]"
+	case workloadKind:
+		return "[[" + s.kind + "]]"
 	default:
-		return "[" + s.name + "]"
+		return "[" + s.kind + "]"
 	}
 }
 
-// sections are the sections of a file, bound to a configuration that nobody looks at.
-func sections() []sectionKeys {
-	c := Config{Workloads: make([]Workload, 1)}
-	return []sectionKeys{
-		{fields: topFields(&c)},
-		{name: "log", fields: logFields(&c.Log)},
-		{name: "tls", fields: tlsFields(&c.TLS)},
-		{name: "auth", fields: authFields(&c.Auth)},
-		{name: "upstream", named: true, fields: upstreamFields(&Upstream{})},
-		{name: "database", named: true, fields: databaseFields(&Database{})},
-		{name: "workload", array: true, fields: workloadFields(&c.Workloads[0])},
+// keyOf is the full name of a key of the section.
+func (s sectionKeys) keyOf(name string) string {
+	if s.label == "" {
+		return dotted(name)
 	}
+	return s.label + "." + dotted(name)
+}
+
+// sections are the kinds of sections of a file, bound to a configuration that nobody looks
+// at.
+func sections() []sectionKeys {
+	return (&Config{Upstreams: make([]Upstream, 1), Databases: make([]Database, 1), Workloads: make([]Workload, 1)}).sections()
+}
+
+// sections are all sections of c with their keys, in the order of a file.
+func (c *Config) sections() []sectionKeys {
+	list := []sectionKeys{
+		{fields: topFields(c)},
+		{kind: "log", label: "log", fields: logFields(&c.Log)},
+		{kind: "tls", label: "tls", fields: tlsFields(&c.TLS)},
+		{kind: "auth", label: "auth", fields: authFields(&c.Auth)},
+		{kind: "console", label: "console", fields: consoleFields(&c.Console)},
+	}
+	for i := range c.Upstreams {
+		u := &c.Upstreams[i]
+		list = append(list, sectionKeys{upstreamKind, dotted(upstreamKind, u.Name), upstreamFields(u)})
+	}
+	for i := range c.Databases {
+		d := &c.Databases[i]
+		list = append(list, sectionKeys{databaseKind, dotted(databaseKind, d.Name), databaseFields(d)})
+	}
+	for i := range c.Workloads {
+		w := &c.Workloads[i]
+		label := dotted(workloadKind, w.Name)
+		list = append(list, sectionKeys{workloadKind, label, w.fields()}, sectionKeys{matchKind, label + ".match", matchFields(&w.Match)})
+	}
+	return list
 }
 
 // defaults gives every field that has a default its value. dir is where relative paths
@@ -82,11 +119,14 @@ func defaults(fields []field, dir string) {
 	}
 }
 
-// literal is a right-hand side as a value.
+// literal is a right-hand side as a value; of no kind if it is none.
 func literal(text string) node {
 	doc := parse([]byte("x = " + text))
-	if len(doc.sections[0].entries) != 1 {
+	if len(doc.sections) != 1 || len(doc.sections[0].entries) != 1 {
 		return node{kind: unstable.Invalid}
 	}
 	return doc.sections[0].entries[0].value
 }
+
+// usual is the value that a key has where nobody writes it, or an example.
+func (k Key) usual() string { return cmp.Or(k.Default, k.Example) }

@@ -1,81 +1,101 @@
 package config
 
 import (
-	"net"
 	"net/url"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// URL says how to reach one Postgres and as whom to log in there.
+// URL says how to reach one Postgres cluster and as whom to log in there.
 type URL struct {
-	User     string // never empty
-	Password Secret
-	Host     string // a name, an address, or the absolute directory of a Unix socket
-	Port     int    // 1 to 65535
-	Database string // never empty; like libpq the user's name if the URL has none
-	SSLMode  SSLMode
+	User               string // never empty
+	Password           Secret
+	Hosts              []Host // at least one, in the order of preference
+	Database           string // never empty; like libpq the user's name if the URL has none
+	SSLMode            SSLMode
+	TargetSessionAttrs SessionAttrs
+
+	KeepalivesIdle     int // seconds of silence before the first TCP keepalive; 0 leaves it to the kernel
+	KeepalivesInterval int // seconds between them; 0 as above
+	KeepalivesCount    int // how many may be lost; 0 as above
 }
 
-// IsUnix reports whether Host is the directory of a Unix socket.
-func (u URL) IsUnix() bool { return strings.HasPrefix(u.Host, "/") }
-
-// Network is the network for [net.Dial]: "tcp" or "unix".
-func (u URL) Network() string {
-	if u.IsUnix() {
-		return "unix"
-	}
-	return "tcp"
-}
-
-// Address is the address for [net.Dial].
-func (u URL) Address() string {
-	if u.IsUnix() {
-		return filepath.Join(u.Host, ".s.PGSQL."+strconv.Itoa(u.Port))
-	}
-	return net.JoinHostPort(u.Host, strconv.Itoa(u.Port))
-}
+// What keepalives are unless the URL says.
+const (
+	keepalivesIdle     = 30
+	keepalivesInterval = 10
+	keepalivesCount    = 3
+)
 
 // String is the URL with four asterisks for the password.
-func (u URL) String() string {
+func (u URL) String() string { return u.text(u.Password.String(), true) }
+
+// Reveal is the URL with its password, for handing it to a client of Postgres. It leaves
+// out the keepalives, which not every client knows.
+func (u URL) Reveal() string { return u.text(u.Password.Reveal(), false) }
+
+// full is the URL with its password and all else.
+func (u URL) full() string { return u.text(u.Password.Reveal(), true) }
+
+// text is the URL with that password, and with what is only for pgweir.
+func (u URL) text(password string, own bool) string {
 	login := url.User(u.User).String()
-	if u.Password.IsSet() {
-		login += ":" + u.Password.String()
+	switch {
+	case password == hidden:
+		login += ":" + hidden
+	case password != "":
+		login = url.UserPassword(u.User, password).String()
 	}
-	return "postgres://" + login + u.rest()
+	place, parameters := u.places()
+	parameters = append([]string{"sslmode=" + string(u.SSLMode)}, parameters...)
+	if u.TargetSessionAttrs != AnySession {
+		parameters = append(parameters, "target_session_attrs="+string(u.TargetSessionAttrs))
+	}
+	for _, p := range u.keepalives() {
+		if own && *p.target != p.usual {
+			parameters = append(parameters, p.name+"="+strconv.Itoa(*p.target))
+		}
+	}
+	return "postgres://" + login + "@" + place + "/" + url.PathEscape(u.Database) + "?" + strings.Join(parameters, "&")
 }
 
-// Reveal is the URL with its password, for handing it to a client of Postgres.
-func (u URL) Reveal() string {
-	login := url.User(u.User)
-	if u.Password.IsSet() {
-		login = url.UserPassword(u.User, u.Password.Reveal())
-	}
-	return "postgres://" + login.String() + u.rest()
+// keepalive is one of the parameters for keepalives.
+type keepalive struct {
+	name   string
+	target *int
+	usual  int
+	most   int // for the kernel
 }
 
-// rest is what follows the login.
-func (u URL) rest() string {
-	tail := "/" + url.PathEscape(u.Database) + "?sslmode=" + string(u.SSLMode)
-	if u.IsUnix() {
-		return "@" + tail + "&host=" + url.QueryEscape(u.Host) + "&port=" + strconv.Itoa(u.Port)
+// keepalives are the three of them.
+func (u *URL) keepalives() []keepalive {
+	return []keepalive{
+		{"keepalives_idle", &u.KeepalivesIdle, keepalivesIdle, 32767},
+		{"keepalives_interval", &u.KeepalivesInterval, keepalivesInterval, 32767},
+		{"keepalives_count", &u.KeepalivesCount, keepalivesCount, 127},
 	}
-	return "@" + u.Address() + tail
 }
 
 // postgresURL is a connection URL. Its text is a secret: no complaint repeats any of it but
 // the names of parameters and what cannot belong to the password.
 func postgresURL(target *URL) kind {
-	k := kind{admits: "postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=disable"}
+	k := kind{
+		admits: "postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=disable",
+		get:    func() string { return quoted(target.String()) },
+		reveal: func() string { return quoted(target.full()) },
+	}
 	k.set = func(v value) *complaint {
 		if v.kind != unstable.String {
 			return &complaint{message: "is not a URL", advice: urlShape}
 		}
 		p := urlParser{text: v.text}
-		p.url = URL{Port: 5432, SSLMode: Prefer}
+		p.url = URL{SSLMode: Prefer, TargetSessionAttrs: AnySession}
+		for _, k := range p.url.keepalives() {
+			*k.target = k.usual
+		}
 		p.parse()
 		if p.problems == nil {
 			*target = p.url
@@ -93,6 +113,8 @@ const urlShape = "Write postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=disa
 type urlParser struct {
 	text     string
 	url      URL
+	names    []piece // hosts, and
+	ports    []piece // their ports: one for all or one for each
 	problems *complaint
 }
 
@@ -157,43 +179,8 @@ func (p *urlParser) login(from, to int) {
 	}
 }
 
-// hosts reads the one host that this version goes to.
-func (p *urlParser) hosts(from, to int) {
-	if i := strings.IndexByte(p.text[from:to], ','); i >= 0 {
-		p.complain(from+i, to, "more than one host is "+notYet, "Name the primary only.")
-		return
-	}
-	end := to
-	if i := strings.LastIndexByte(p.text[from:to], ':'); i >= 0 && !strings.Contains(p.text[from+i:to], "]") {
-		end = from + i
-		p.url.Port = p.port(end+1, to)
-	}
-	host := p.decode(from, end, "the host")
-	if inner, ok := strings.CutPrefix(host, "["); ok {
-		host = strings.TrimSuffix(inner, "]")
-		if ip := net.ParseIP(host); ip == nil || inner == host {
-			p.complain(from, end, "the host is not an IPv6 address in brackets", "Write [::1].")
-		}
-	} else if host != "" && !strings.HasPrefix(host, "/") && !isHostname(host) {
-		p.complain(from, end, "the host is neither a name nor an address nor a directory", encodeAdvice)
-	}
-	p.url.Host = host
-}
-
 // encodeAdvice helps with a password that ended up as host or port.
 const encodeAdvice = "A / ? # @ : or % within user or password is written %2F %3F %23 %40 %3A %25."
-
-// port reads a port; an empty one is the default, as in libpq.
-func (p *urlParser) port(from, to int) int {
-	if from == to {
-		return 5432
-	}
-	n, err := strconv.ParseUint(p.text[from:to], 10, 16)
-	if err != nil || n == 0 {
-		p.complain(from, to, "the port is not a number from 1 to 65535", encodeAdvice)
-	}
-	return int(n)
-}
 
 // parameters reads what follows the question mark.
 func (p *urlParser) parameters(from int) {
@@ -218,12 +205,16 @@ func (p *urlParser) parameter(key string, at, from, to int) {
 	case "sslmode":
 		p.sslMode(text, from, to)
 	case "host":
-		if !strings.HasPrefix(text, "/") && !isHostname(text) && net.ParseIP(text) == nil {
-			p.complain(from, to, "the host is neither a name nor an address nor a directory", "")
-		}
-		p.url.Host = text
+		p.hostList(text, from, to)
 	case "port":
-		p.url.Port = p.port(from, to)
+		p.ports = nil
+		for port := range strings.SplitSeq(text, ",") {
+			p.ports = append(p.ports, piece{port, from, to})
+		}
+	case "target_session_attrs":
+		p.sessionAttrs(text, from, to)
+	case "keepalives_idle", "keepalives_interval", "keepalives_count":
+		p.keepalive(key, text, from, to)
 	case "user":
 		p.url.User = text
 	case "password":
@@ -247,19 +238,54 @@ func (p *urlParser) sslMode(text string, from, to int) {
 	}
 }
 
+// sessionAttrs reads libpq's target_session_attrs.
+func (p *urlParser) sessionAttrs(text string, from, to int) {
+	words := []SessionAttrs{AnySession, ReadWrite, ReadOnly, Primary, Standby, PreferStandby}
+	if slices.Contains(words, SessionAttrs(text)) {
+		p.url.TargetSessionAttrs = SessionAttrs(text)
+		return
+	}
+	advice := "Write any, read-write, read-only, primary, standby or prefer-standby."
+	if near := Nearest(text, plain(words)); near != "" {
+		advice = "Did you mean " + near + "?"
+	}
+	p.complain(from, to, "target_session_attrs is no value of libpq", advice)
+}
+
+// keepalive reads a number of seconds or keepalives.
+func (p *urlParser) keepalive(key, text string, from, to int) {
+	for _, k := range p.url.keepalives() {
+		if k.name != key {
+			continue
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 0 || n > k.most {
+			p.complain(from, to, key+" is not a number from 0 to "+strconv.Itoa(k.most), "")
+			return
+		}
+		*k.target = n
+	}
+}
+
 // unknown complains about a parameter that means nothing here.
 func (p *urlParser) unknown(key string, from, to int) {
 	key = printableKey(key)
 	switch {
 	case key == "connect_timeout":
 		p.complain(from, to, key+" is not a parameter here", `Write server_connect_timeout = "5s" below the URL.`)
-	case strings.HasPrefix(key, "tcp_") || strings.HasPrefix(key, "keepalives"):
-		p.complain(from, to, key+" is not a parameter here", `Write tcp_user_timeout = "30s" below the URL, or leave it out.`)
+	case key == "tcp_user_timeout":
+		p.complain(from, to, key+" is not a parameter here", `Write tcp_user_timeout = "30s" below the URL.`)
+	case key == "keepalives":
+		p.complain(from, to, key+" is not a parameter here", "Leave it out: they are on; keepalives_idle, keepalives_interval and keepalives_count say how.")
 	case isLibpqParameter(key):
 		p.complain(from, to, key+" is "+notYet, "Leave it out.")
 	default:
-		advice := "Leave it out; the parameters are sslmode, host, port, user, password and dbname."
-		if near := Nearest(key, []string{"sslmode", "host", "port", "user", "password", "dbname"}); near != "" {
+		known := []string{
+			"sslmode", "host", "port", "user", "password", "dbname", "target_session_attrs",
+			"keepalives_idle", "keepalives_interval", "keepalives_count",
+		}
+		advice := "Leave it out; the parameters are " + strings.Join(known, ", ") + "."
+		if near := Nearest(key, known); near != "" {
 			advice = "Did you mean " + near + "?"
 		}
 		p.complain(from, to, key+" is not a parameter of a connection", advice)
@@ -277,7 +303,7 @@ func printableKey(key string) string {
 // isLibpqParameter reports whether libpq would know it and a later version will.
 func isLibpqParameter(key string) bool {
 	switch key {
-	case "hostaddr", "target_session_attrs", "options", "application_name", "client_encoding",
+	case "hostaddr", "options", "application_name", "client_encoding",
 		"sslcert", "sslkey", "sslrootcert", "sslcrl", "sslsni", "sslnegotiation", "sslpassword",
 		"channel_binding", "require_auth", "passfile", "service", "load_balance_hosts",
 		"gssencmode", "krbsrvname", "fallback_application_name", "replication":
@@ -288,20 +314,16 @@ func isLibpqParameter(key string) bool {
 
 // complete fills in what libpq would, and checks what has to be there.
 func (p *urlParser) complete() {
+	right := p.problems == nil
+	if right && p.url.User == "" {
+		p.complain(0, len(p.text), "names no user", "Write postgres://USER@HOST/DATABASE.")
+	}
+	p.pair(right)
 	if p.problems != nil {
 		return
 	}
-	if p.url.User == "" {
-		p.complain(0, len(p.text), "names no user", "Write postgres://USER@HOST/DATABASE.")
-	}
-	if p.url.Host == "" {
-		p.complain(0, len(p.text), "names no host", "Write postgres://USER@HOST/DATABASE, or ?host=/DIRECTORY for a Unix socket.")
-	}
 	if p.url.Database == "" {
 		p.url.Database = p.url.User
-	}
-	if socket := p.url.Address(); p.url.IsUnix() && len(socket) > longestSocket {
-		p.complain(0, len(p.text), "the socket's path is longer than "+strconv.Itoa(longestSocket)+" bytes", "")
 	}
 	for _, name := range []string{p.url.User, p.url.Database} {
 		if len(name) > 63 || strings.ContainsFunc(name, isControl) {

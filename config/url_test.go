@@ -1,7 +1,8 @@
 package config
 
 import (
-	"net/url"
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,34 +13,61 @@ import (
 )
 
 func TestURL(t *testing.T) {
-	plain := URL{User: "app", Host: "db", Port: 5432, Database: "shop", SSLMode: Prefer}
+	plain := URL{
+		User: "app", Hosts: []Host{{"tcp", "db:5432"}}, Database: "shop", SSLMode: Prefer, TargetSessionAttrs: AnySession,
+		KeepalivesIdle: 30, KeepalivesInterval: 10, KeepalivesCount: 3,
+	}
 	change := func(f func(*URL)) URL {
 		u := plain
 		f(&u)
 		return u
 	}
+	hosts := func(addresses ...string) URL {
+		return change(func(u *URL) {
+			u.Hosts = nil
+			for _, a := range addresses {
+				network := "tcp"
+				if strings.HasPrefix(a, "/") {
+					network = "unix"
+				}
+				u.Hosts = append(u.Hosts, Host{network, a})
+			}
+		})
+	}
 	for text, want := range map[string]URL{
-		"postgres://app@db/shop":                              plain,
-		"postgresql://app@db:5432/shop":                       plain,
-		"postgres://app@db:/shop":                             plain,
-		"postgres://app:@db/shop":                             plain,
-		"postgres:///?user=app&host=db&port=5432&dbname=shop": plain,
-		"postgres://app@db/shop?":                             plain,
-		"postgres://app@db/shop?&&":                           plain,
-		"postgres://app@db":                                   change(func(u *URL) { u.Database = "app" }),
-		"postgres://app@db/":                                  change(func(u *URL) { u.Database = "app" }),
-		"postgres://app@db/shop?sslmode=disable":              change(func(u *URL) { u.SSLMode = Disable }),
-		"postgres://app:a%3ab@db/shop":                        change(func(u *URL) { u.Password = NewSecret("a:b") }),
-		"postgres://app:a:b@db/shop":                          change(func(u *URL) { u.Password = NewSecret("a:b") }),
-		"postgres://app:a+b@db/shop":                          change(func(u *URL) { u.Password = NewSecret("a+b") }),
-		"postgres://app@db/shop?password=a%26b":               change(func(u *URL) { u.Password = NewSecret("a&b") }),
-		"postgres://app@db/a%2Fb":                             change(func(u *URL) { u.Database = "a/b" }),
-		"postgres://app@[::1]:6000/shop":                      change(func(u *URL) { u.Host, u.Port = "::1", 6000 }),
-		"postgres://app@[::1]/shop":                           change(func(u *URL) { u.Host = "::1" }),
-		"postgres://app@10.1.2.3/shop":                        change(func(u *URL) { u.Host = "10.1.2.3" }),
-		"postgres://app@%2Fvar%2Frun:6000/shop":               change(func(u *URL) { u.Host, u.Port = "/var/run", 6000 }),
-		"postgres://app@/shop?host=/var/run":                  change(func(u *URL) { u.Host = "/var/run" }),
-		"postgres://app@ignored/shop?host=/run":               change(func(u *URL) { u.Host = "/run" }),
+		"postgres://app@db/shop":                                        plain,
+		"postgresql://app@db:5432/shop":                                 plain,
+		"postgres://app@db:/shop":                                       plain,
+		"postgres://app:@db/shop":                                       plain,
+		"postgres:///?user=app&host=db&port=5432&dbname=shop":           plain,
+		"postgres://app@db/shop?":                                       plain,
+		"postgres://app@db/shop?&&":                                     plain,
+		"postgres://app@db":                                             change(func(u *URL) { u.Database = "app" }),
+		"postgres://app@db/":                                            change(func(u *URL) { u.Database = "app" }),
+		"postgres://app@db/shop?sslmode=disable":                        change(func(u *URL) { u.SSLMode = Disable }),
+		"postgres://app:a%3ab@db/shop":                                  change(func(u *URL) { u.Password = NewSecret("a:b") }),
+		"postgres://app:a:b@db/shop":                                    change(func(u *URL) { u.Password = NewSecret("a:b") }),
+		"postgres://app:a+b@db/shop":                                    change(func(u *URL) { u.Password = NewSecret("a+b") }),
+		"postgres://app@db/shop?password=a%26b":                         change(func(u *URL) { u.Password = NewSecret("a&b") }),
+		"postgres://app@db/a%2Fb":                                       change(func(u *URL) { u.Database = "a/b" }),
+		"postgres://app@db/shop?target_session_attrs=read-write":        change(func(u *URL) { u.TargetSessionAttrs = ReadWrite }),
+		"postgres://app@db/shop?target_session_attrs=prefer-standby":    change(func(u *URL) { u.TargetSessionAttrs = PreferStandby }),
+		"postgres://app@db/shop?keepalives_idle=5&keepalives_count=127": change(func(u *URL) { u.KeepalivesIdle, u.KeepalivesCount = 5, 127 }),
+		"postgres://app@db/shop?keepalives_interval=0":                  change(func(u *URL) { u.KeepalivesInterval = 0 }),
+		"postgres://app@[::1]:6000/shop":                                hosts("[::1]:6000"),
+		"postgres://app@[::1]/shop":                                     hosts("[::1]:5432"),
+		"postgres://app@10.1.2.3/shop":                                  hosts("10.1.2.3:5432"),
+		"postgres://app@%2Fvar%2Frun:6000/shop":                         hosts("/var/run/.s.PGSQL.6000"),
+		"postgres://app@/shop?host=/var/run":                            hosts("/var/run/.s.PGSQL.5432"),
+		"postgres://app@ignored/shop?host=/run":                         hosts("/run/.s.PGSQL.5432"),
+		"postgres://app@ignored:6000/shop?host=/run":                    hosts("/run/.s.PGSQL.6000"),
+		"postgres://app@a,b/shop":                                       hosts("a:5432", "b:5432"),
+		"postgres://app@a:1,b/shop":                                     hosts("a:1", "b:5432"),
+		"postgres://app@a,[::1]:2,10.0.0.3:3/shop":                      hosts("a:5432", "[::1]:2", "10.0.0.3:3"),
+		"postgres://app@a,b/shop?port=7":                                hosts("a:7", "b:7"),
+		"postgres://app@a,b/shop?port=7,8":                              hosts("a:7", "b:8"),
+		"postgres://app@/shop?host=a,/run&port=7,":                      hosts("a:7", "/run/.s.PGSQL.5432"),
+		"postgres://app@%2Frun,b:9/shop":                                hosts("/run/.s.PGSQL.5432", "b:9"),
 	} {
 		var got URL
 		if problem := postgresURL(&got).set(literalText(text)); problem != nil {
@@ -55,13 +83,25 @@ func literalText(text string) value { return value{node: node{kind: unstable.Str
 
 func TestURLIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                                    "begins with postgres://",
-		"http://app@db/shop":                                  "begins with postgres://",
-		"app@db/shop":                                         "begins with postgres://",
-		"postgres://":                                         "names no user",
-		"postgres://app@":                                     "names no host",
-		"postgres://app@/shop":                                "names no host",
-		"postgres://app@a,b/shop":                             "more than one host",
+		"":                                   "begins with postgres://",
+		"http://app@db/shop":                 "begins with postgres://",
+		"app@db/shop":                        "begins with postgres://",
+		"postgres://":                        "names no user",
+		"postgres://app@":                    "names no host",
+		"postgres://app@/shop":               "names no host",
+		"postgres://app@a,/shop":             "names no host",
+		"postgres://app@,/shop":              "names no host",
+		"postgres://app@a,b/shop?port=1,2,3": "2 hosts and 3 ports",
+		"postgres://app@a:1,b:2/shop?host=c": "1 hosts and 2 ports",
+		"postgres://app@a,b:x/shop":          "the port",
+		"postgres://app@%2Fa%2Cb/shop":       "neither a name",
+		"postgres://app@" + strings.Repeat("a,", 16) + "a/x":  "more than 16 hosts",
+		"postgres://app@db/shop?target_session_attrs=master":  "no value of libpq",
+		"postgres://app@db/shop?target_session_attrs=":        "no value of libpq",
+		"postgres://app@db/shop?keepalives_idle=-1":           "a number from 0 to 32767",
+		"postgres://app@db/shop?keepalives_count=128":         "a number from 0 to 127",
+		"postgres://app@db/shop?keepalives=1":                 "not a parameter here",
+		"postgres://app@db/shop?connect_timeout=3":            "not a parameter here",
 		"postgres://app@db:0/shop":                            "the port",
 		"postgres://app@db:65536/shop":                        "the port",
 		"postgres://app@db:-1/shop":                           "the port",
@@ -95,13 +135,23 @@ func TestURLIsRefused(t *testing.T) {
 // with libpq.
 func TestURLAgreesWithPgconn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		count := rapid.IntRange(1, 4).Draw(t, "hosts")
 		u := URL{
-			User:     rapid.StringMatching(`[a-z@:/?#%& é]{1,20}`).Draw(t, "user"),
-			Password: NewSecret(rapid.StringMatching(`[a-z@:/?#%&+ é]{0,20}`).Draw(t, "password")),
-			Host:     rapid.SampledFrom([]string{"db", "10.0.0.1", "::1", "/var/run/postgresql"}).Draw(t, "host"),
-			Port:     rapid.IntRange(1, 65535).Draw(t, "port"),
-			Database: rapid.StringMatching(`[a-z@:/?#%&+ é]{1,20}`).Draw(t, "database"),
-			SSLMode:  Disable,
+			User:               rapid.StringMatching(`[a-z@:/?#%& é]{1,20}`).Draw(t, "user"),
+			Password:           NewSecret(rapid.StringMatching(`[a-z@:/?#%&+ é]{0,20}`).Draw(t, "password")),
+			Database:           rapid.StringMatching(`[a-z@:/?#%&+ é]{1,20}`).Draw(t, "database"),
+			SSLMode:            Disable,
+			TargetSessionAttrs: rapid.SampledFrom([]SessionAttrs{AnySession, ReadWrite, ReadOnly, Primary, Standby, PreferStandby}).Draw(t, "attrs"),
+			KeepalivesIdle:     keepalivesIdle, KeepalivesInterval: keepalivesInterval, KeepalivesCount: keepalivesCount,
+		}
+		for range count {
+			host := rapid.SampledFrom([]string{"db", "10.0.0.1", "::1", "/var/run/postgresql"}).Draw(t, "host")
+			port := rapid.IntRange(1, 65535).Draw(t, "port")
+			h := Host{"tcp", net.JoinHostPort(host, strconv.Itoa(port))}
+			if strings.HasPrefix(host, "/") {
+				h = Host{"unix", host + "/.s.PGSQL." + strconv.Itoa(port)}
+			}
+			u.Hosts = append(u.Hosts, h)
 		}
 		text := u.Reveal()
 		var ours URL
@@ -115,11 +165,23 @@ func TestURLAgreesWithPgconn(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if theirs.User != u.User || theirs.Password != u.Password.Reveal() || theirs.Host != u.Host ||
-			int(theirs.Port) != u.Port || theirs.Database != u.Database {
-			t.Fatalf("%s: pgconn reads %q %q %q %d %q", text, theirs.User, theirs.Password, theirs.Host, theirs.Port, theirs.Database)
+		if theirs.User != u.User || theirs.Password != u.Password.Reveal() || theirs.Database != u.Database {
+			t.Fatalf("%s: pgconn reads %q %q %q", text, theirs.User, theirs.Password, theirs.Database)
+		}
+		their := []Host{hostOf(theirs.Host, theirs.Port)}
+		for _, f := range theirs.Fallbacks {
+			their = append(their, hostOf(f.Host, f.Port))
+		}
+		if u.TargetSessionAttrs != PreferStandby && !cmp.Equal(their, u.Hosts) { // which pgconn tries twice
+			t.Fatalf("%s: pgconn goes to %v", text, their)
 		}
 	})
+}
+
+// hostOf is a host of pgconn's as ours.
+func hostOf(host string, port uint16) Host {
+	network, address := pgconn.NetworkAddress(host, port)
+	return Host{network, address}
 }
 
 func FuzzFromURL(f *testing.F) {
@@ -139,7 +201,7 @@ func FuzzFromURL(f *testing.F) {
 		}
 		sound(t, c)
 		var again URL
-		if problem := postgresURL(&again).set(literalText(c.Upstreams[0].URL.Reveal())); problem != nil {
+		if problem := postgresURL(&again).set(literalText(c.Upstreams[0].URL.full())); problem != nil {
 			t.Fatalf("%q is read as %q, which is refused: %s", text, c.Upstreams[0].URL.Reveal(), problem.message)
 		}
 		if !cmp.Equal(again, c.Upstreams[0].URL) {
@@ -178,13 +240,14 @@ func problemsOfFile(text string) []Problem {
 }
 
 func TestURLInPublic(t *testing.T) {
-	u := URL{User: "a@b", Password: NewSecret("hunter2"), Host: "::1", Port: 5432, Database: "x y", SSLMode: Disable}
-	if got, want := u.String(), "postgres://a%40b:****@[::1]:5432/x%20y?sslmode=disable"; got != want {
+	u := URL{
+		User: "a@b", Password: NewSecret("hunter2"), Hosts: []Host{{"tcp", "[::1]:5432"}, {"tcp", "b:1"}}, Database: "x y", SSLMode: Disable,
+		TargetSessionAttrs: Primary, KeepalivesIdle: 9, KeepalivesInterval: 10, KeepalivesCount: 3,
+	}
+	if got, want := u.String(), "postgres://a%40b:****@[::1]:5432,b:1/x%20y?sslmode=disable&target_session_attrs=primary&keepalives_idle=9"; got != want {
 		t.Errorf("String %s, want %s", got, want)
 	}
-	if parsed, err := url.Parse(u.Reveal()); err != nil {
-		t.Error(err)
-	} else if password, _ := parsed.User.Password(); password != "hunter2" {
-		t.Errorf("Reveal %s", u.Reveal())
+	if got, want := u.Reveal(), "postgres://a%40b:hunter2@[::1]:5432,b:1/x%20y?sslmode=disable&target_session_attrs=primary"; got != want {
+		t.Errorf("Reveal %s, want %s", got, want)
 	}
 }

@@ -72,11 +72,26 @@ func (s Size) String() string {
 // Share is a part of a whole in hundredths of a percent: 10000 is all of it.
 type Share int
 
+// AutoShare is the Share that a file writes as "auto": a part of what the others leave.
+const AutoShare Share = -1
+
+// whole is all of it, as a Share.
+const whole Share = 10000
+
+// IsAuto reports whether s is [AutoShare].
+func (s Share) IsAuto() bool { return s < 0 }
+
+// Fraction is the share as a number from 0 to 1.
+func (s Share) Fraction() float64 { return float64(max(0, s)) / float64(whole) }
+
 // Of is the share of n, rounded down.
 func (s Share) Of(n int) int { return int(int64(n) * int64(s) / 10000) }
 
 // String writes s as a file does: "30%", "12.5%".
 func (s Share) String() string {
+	if s.IsAuto() {
+		return "auto"
+	}
 	return strconv.FormatFloat(float64(s)/100, 'f', -1, 64) + "%"
 }
 
@@ -108,6 +123,47 @@ type OnDisconnect string
 const (
 	Cancel OnDisconnect = "cancel" // cancel what is known to be a read; writes and commits finish
 	Finish OnDisconnect = "finish" // let it run
+)
+
+// PoolMode is how long a client keeps the server connection that it was given.
+type PoolMode string
+
+// PgBouncer's pool modes.
+const (
+	Transaction PoolMode = "transaction" // until its transaction ends
+	Session     PoolMode = "session"     // until it leaves
+	Statement   PoolMode = "statement"   // until its statement ends; transactions of several are refused
+)
+
+// Queue is the order in which clients wait for a slot.
+type Queue string
+
+// FIFO is the queue of this version: who has waited longest is next.
+const FIFO Queue = "fifo"
+
+// Limit is who decides how many transactions run at once.
+type Limit string
+
+// Fixed is the limit of this version: the number of slots.
+const Fixed Limit = "fixed"
+
+// Fleet is how the processes of a fleet divide a budget.
+type Fleet string
+
+// Static is the division of this version: equal parts.
+const Static Fleet = "static"
+
+// SessionAttrs is libpq's target_session_attrs: which of several hosts will do.
+type SessionAttrs string
+
+// The values of libpq.
+const (
+	AnySession    SessionAttrs = "any"
+	ReadWrite     SessionAttrs = "read-write"     // accepts writes by default
+	ReadOnly      SessionAttrs = "read-only"      // does not
+	Primary       SessionAttrs = "primary"        // is not in recovery
+	Standby       SessionAttrs = "standby"        // is
+	PreferStandby SessionAttrs = "prefer-standby" // a standby, or else any
 )
 
 // LogFormat is the shape of a log line.

@@ -80,7 +80,7 @@ func (p *planner) upstream(c *config.Config, i int, facts config.Facts) {
 		p.line("  slots", "%d transactions at once, as configured; at most budget - reserve = %s", b.Slots, sum)
 	}
 	p.line("  capacity", "%s", capacities(b.Slots))
-	p.queue(c.Workloads[0], b)
+	p.queue(c.Workloads[len(c.Workloads)-1], b)
 	p.line("  logins", "%d at once, %d per second, each at most %v", min(u.ConnectParallel, b.Connections), b.ConnectRate, u.ServerConnectTimeout)
 	p.line("  servers", "%s", retirement(u))
 	for _, note := range b.Notes {

@@ -257,8 +257,8 @@ func TestDriveIsAnOpenLoop(t *testing.T) {
 		defer cancel()
 		start = time.Now()
 		drive(ctx, arrivals(list), c, ta)
-		if took := time.Since(start); took > 2*time.Second+patience {
-			t.Errorf("it went on for %v", took)
+		if took, came := time.Since(start), ta.now().arrived-n; took > 2*time.Second+patience || came > 2*int(rate(list[goodDay].load)) {
+			t.Errorf("it went on for %v, and %d came", took, came)
 		}
 	})
 }

@@ -104,7 +104,7 @@ func compare(ctx context.Context, st *stage, length time.Duration) ([]*result, e
 		if err := st.guard(ctx, p); err != nil {
 			return nil, err
 		}
-		st.out.say("\n%s: %s", st.out.bold(fmt.Sprintf("%d. %s", i+1, p.name)), p.about)
+		st.out.announce(i+1, p)
 		r, err := perform(ctx, p, list, st.front.url(database), st.watch, st.out)
 		if err != nil {
 			return nil, err

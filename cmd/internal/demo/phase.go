@@ -116,7 +116,7 @@ func policies() []policy {
 	return []policy{
 		{
 			name:  "unbounded FIFO",
-			about: "everybody waits in line, for as long as it takes; nobody is refused",
+			about: "everybody waits for as long as it takes; nobody is refused",
 			lines: `max_wait      = "1h"      # for ever
 max_waiting   = 1000000   # everybody
 on_disconnect = "finish"  # also the work of clients that have left
@@ -124,7 +124,7 @@ on_disconnect = "finish"  # also the work of clients that have left
 		},
 		{
 			name:  "guarded",
-			about: "who can't have a slot in time is told so at once, and keeps the session",
+			about: "who can't be served in time is told so, and keeps the session",
 			lines: fmt.Sprintf(`max_wait      = %q   # longest wait for a slot
 on_disconnect = "cancel"  # reads of clients that have left
 `, maxWait),

@@ -73,8 +73,10 @@ func TestSecond(t *testing.T) {
 	}
 }
 
+// columns are enough of any terminal.
+const columns = 79
+
 func TestLinesFit(t *testing.T) {
-	const columns = 79
 	s := screen{unicode: true}
 	full := s.second("good day", mark{}, mark{at: time.Second, counts: counts{arrived: 9999, by: [outcomes]int{500, 500, 500, 0}, executed: 999}})
 	for _, line := range []string{full, s.heading()} {
@@ -130,8 +132,16 @@ func TestReport(t *testing.T) {
 		var b strings.Builder
 		s := &screen{out: &b}
 		s.introduce(schedule(15 * time.Second))
+		for i, p := range policies() {
+			s.announce(i+1, p)
+		}
 		s.report(results)
 		s.invite()
+		for line := range strings.Lines(b.String()) {
+			if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > columns && !strings.HasPrefix(line, "  ERROR:") {
+				t.Errorf("%s: too long for a terminal: %s", name, line)
+			}
+		}
 		path := filepath.Join("testdata", name)
 		if flag.Arg(0) == "update" {
 			if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {

@@ -8,11 +8,16 @@ import (
 // introduce says what is about to happen.
 func (s *screen) introduce(list []stretch) {
 	s.say("\nThe same requests come twice: %.0f/s on a good day, %.0f/s in the overload. Each\n"+
-		"takes %s on one of %d slots, so %d/s fit. A client waits %s, then hangs up and\n"+
-		"connects again. \"Postgres\" is what the database did, for whomever. Bars: %s served\n"+
-		"in time, %s refused, %s gave up.",
+		"takes %s on one of %d slots, so %d/s fit. A client waits %s, then hangs up\n"+
+		"and connects again. \"Postgres\" is what the database did, for whomever.\n"+
+		"Bars: %s served in time, %s refused, %s gave up.",
 		rate(list[goodDay].load), rate(list[overload].load), millis(nap), slots, capacity, seconds(patience),
 		s.paint(colorOf(served), s.sign(served)), s.paint(colorOf(refused), s.sign(refused)), s.paint(colorOf(gaveUp), s.sign(gaveUp)))
+}
+
+// announce says which of the two plays now.
+func (s *screen) announce(number int, p policy) {
+	s.say("\n%s: %s", s.bold(fmt.Sprintf("%d. %s", number, p.name)), p.about)
 }
 
 // lessons are what a reader should take from the table, in a sentence or two each.
@@ -66,8 +71,8 @@ func percent(n, all int) float64 { return 100 * float64(n) / float64(max(all, 1)
 // invite says how to go on when everything is about to end.
 func (s *screen) invite() {
 	s.say("\n%s\n"+
-		"  make demo DEMOFLAGS=--serve    the same, and both servers stay up for your own psql\n"+
-		"  pgweir help serve              in front of your own Postgres", s.bold("What next"))
+		"  make demo DEMOFLAGS=--serve   the same, and it stays up for your own psql\n"+
+		"  pgweir help serve             in front of your own Postgres", s.bold("What next"))
 }
 
 // serving says how to use what stays up.

@@ -1,0 +1,121 @@
+package config
+
+import (
+	"cmp"
+	"strings"
+)
+
+// Change is one difference between two configurations.
+type Change struct {
+	Key     string // the full name of a key, or of a section that came or went
+	Old     string // its value, with four asterisks for secrets; "" for a section that came
+	New     string // likewise; "(changed)" if only a secret differs; "" for a section that went
+	Source  string // where New comes from, as in [Setting]
+	Restart bool   // only the next start applies it
+}
+
+// String is the change for a log: "workload.api.max_wait: 2s -> 500ms (pgweir.toml:31)".
+func (c Change) String() string {
+	from := c.Source
+	if c.Restart {
+		from = strings.TrimPrefix(from+", after a restart", ", ")
+	}
+	if from != "" {
+		from = " (" + from + ")"
+	}
+	switch {
+	case c.Old == "" && c.New == "":
+		return c.Key + from
+	case c.Old == "":
+		return c.Key + ": " + c.New + from
+	case c.New == "":
+		return c.Key + ": " + c.Old + from
+	}
+	return c.Key + ": " + c.Old + " -> " + c.New + from
+}
+
+// What a Change says instead of a value.
+const (
+	added   = "added"
+	removed = "removed"
+	unset   = "none"
+	changed = "(changed)"
+)
+
+// Diff tells what a reload changes: first the keys and sections of the new configuration in
+// the order of its file, then the sections that are gone, then another order of matching.
+// A new section is one change, without its keys. Equal configurations differ in nothing,
+// wherever their values come from.
+func Diff(before, after *Config) []Change {
+	old := map[string]Setting{}
+	sectionsBefore, sectionsAfter := map[string]bool{}, map[string]bool{}
+	for _, s := range before.sections() {
+		sectionsBefore[s.label] = true
+		for _, f := range s.fields {
+			g := before.setting(s, f)
+			old[g.Key] = g
+		}
+	}
+	var list []Change
+	for _, s := range after.sections() {
+		sectionsAfter[s.label] = true
+		if !sectionsBefore[s.label] {
+			if s.kind != matchKind {
+				list = append(list, Change{Key: s.label, New: added, Source: cmp.Or(after.origin[s.label], defaultSource)})
+			}
+			continue
+		}
+		for _, f := range s.fields {
+			g := after.setting(s, f)
+			if c, differs := compare(old[g.Key], g); differs {
+				list = append(list, c)
+			}
+		}
+	}
+	for _, s := range before.sections() {
+		if !sectionsAfter[s.label] && s.kind != matchKind {
+			list = append(list, Change{Key: s.label, Old: removed})
+		}
+	}
+	if c, differs := compareOrder(before, after); differs {
+		list = append(list, c)
+	}
+	return list
+}
+
+// compare compares two values of a key.
+func compare(old, now Setting) (Change, bool) {
+	if old.secret == now.secret {
+		return Change{}, false
+	}
+	c := Change{Key: now.Key, Old: cmp.Or(bare(old.Value), unset), New: cmp.Or(bare(now.Value), unset), Source: now.Source, Restart: now.Reload == Restart}
+	if old.Value == now.Value {
+		c.New = changed
+	}
+	return c, true
+}
+
+// compareOrder compares in which order the workloads are asked that both have.
+func compareOrder(before, after *Config) (Change, bool) {
+	in := func(c, other *Config) string {
+		var names []string
+		for _, w := range c.Workloads {
+			if other.workload(w.Name) >= 0 {
+				names = append(names, w.Name)
+			}
+		}
+		return strings.Join(names, ", ")
+	}
+	old, now := in(before, after), in(after, before)
+	return Change{Key: "the order of workloads", Old: old, New: now}, old != now
+}
+
+// workload is the index of the workload of that name, or -1.
+func (c *Config) workload(name string) int {
+	for i, w := range c.Workloads {
+		if w.Name == name {
+			return i
+		}
+	}
+	return -1
+}

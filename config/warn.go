@@ -1,0 +1,93 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Warnings are things that work and that somebody will regret. The order is fixed.
+func (c *Config) Warnings() []string { return c.warnings }
+
+// warn notes a warning.
+func (c *Config) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+// findWarnings collects what is right and perhaps not wanted.
+func (c *Config) findWarnings() {
+	c.warnOfListeners()
+	for i := range c.Upstreams {
+		c.warnOfUpstream(&c.Upstreams[i])
+	}
+	for i := range c.Workloads {
+		c.warnOfWorkload(&c.Workloads[i])
+	}
+}
+
+// warnOfListeners looks at who can reach what.
+func (c *Config) warnOfListeners() {
+	open := c.openToOthers()
+	if c.Auth.Type == Trust && open != "" {
+		c.warn(`auth_type = "trust" lets in whoever reaches %s as any role`, open)
+	}
+	if c.Auth.Type == Password && open != "" {
+		c.warn(`auth_type = "password" sends passwords in clear to %s; "scram-sha-256" does not`, open)
+	}
+	switch {
+	case !c.HTTP.IsSet():
+		c.warn(`http = "none": nobody sees metrics, health or the status page`)
+	case open != "" && c.HTTP.isLoopback():
+		c.warn("clients come to %s from other machines, and metrics and /readyz can only be read on this one, at %s", open, c.HTTP)
+	}
+}
+
+// openToOthers is the first TCP listener that other machines can reach, or "".
+func (c *Config) openToOthers() string {
+	for _, l := range c.Listen {
+		if !l.isLoopback() {
+			return l.Address
+		}
+	}
+	return ""
+}
+
+// warnOfUpstream looks at what an upstream is for.
+func (c *Config) warnOfUpstream(u *Upstream) {
+	if !slices.ContainsFunc(c.Databases, func(d Database) bool { return d.Upstream == u.Name }) {
+		c.warn("no database uses upstream %q", u.Name)
+	}
+	if len(u.ReserveUsers) > 0 && u.Reserve < 2 {
+		c.warn("upstream %q: reserve_users have no connection of their own, because a reserve of %d leaves nothing behind pgweir's own", u.Name, u.Reserve)
+	}
+	if !u.Slots.IsAuto() && u.Slots > manySlots {
+		c.warn("upstream %q: %d transactions at once are more than most databases do well; try 2 x its cores", u.Name, u.Slots)
+	}
+	for _, w := range c.Workloads {
+		if w.MinPoolSize > 0 && !u.Budget.IsAuto() && w.MinPoolSize > int(u.Budget)-u.Reserve {
+			c.warn("workload %q: min_pool_size = %d is more than upstream %q has for clients", w.Name, w.MinPoolSize, u.Name)
+		}
+	}
+}
+
+// manySlots is where more slots begin to look like a mistake.
+const manySlots = 200
+
+// longWait is how long a client may wait that does not call itself patient, before
+// somebody asks whether it still wants the answer.
+const longWait = Duration(10 * time.Second)
+
+// warnOfWorkload looks at what is left for the clients of a workload.
+func (c *Config) warnOfWorkload(w *Workload) {
+	name := strconv.Quote(w.Name)
+	if w.Part == 0 && !w.BuiltIn {
+		c.warn("workload %s has no part of its own, only what others lend", name)
+	}
+	if w.Part == 0 && w.BuiltIn && w.Name == defaultWorkload {
+		c.warn("the shares leave nothing for the clients that no workload matches; they get only what others lend")
+	}
+	if w.MaxWait > longWait && !w.Patient {
+		c.warn("workload %s: clients wait for a slot up to %v, while few people or programs wait longer than %v; if these do, write patient = true", name, w.MaxWait, longWait)
+	}
+}

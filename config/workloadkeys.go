@@ -1,0 +1,86 @@
+package config
+
+import "time"
+
+// workloadFields are the keys of [[workload]]. The order is that of a file: who, how much,
+// how long.
+func workloadFields(w *Workload) []field {
+	return []field{
+		{Key{
+			Name: "name", Default: `"default"`,
+			Doc: "Its name, in logs, metrics and refusals. May be left out when there is only one. \"default\" is the last and gets every client that is left; without one of that name there is a built-in one.",
+		}, name(&w.Name, "a name of at most 63 bytes", 63)},
+		{Key{
+			Name: "pool_mode", Default: `"transaction"`,
+			Doc: "How long a client keeps a server connection: until its transaction ends, until it leaves, or until its statement ends, and then BEGIN is refused.",
+		}, choice(&w.PoolMode, []PoolMode{Transaction, Session, Statement})},
+		{Key{
+			Name: "share", Default: `"auto"`,
+			Doc: "Its own part of the slots and connections of each upstream. \"auto\" is an equal part of what the other shares leave.",
+		}, shareOrAuto(&w.Share)},
+		{Key{
+			Name: "lendable", Default: `"50%"`,
+			Doc: "How much of its own part others may use while it is idle.",
+		}, share(&w.Lendable)},
+		{Key{
+			Name: "borrow", Default: `"100%"`,
+			Doc: "How much of all slots it may use on top of its own part when others lend.",
+		}, share(&w.Borrow)},
+		{Key{
+			Name: "min_pool_size", Default: "0", Unit: "connections",
+			Doc: "Server connections kept open for each database and role that it has used.",
+		}, integer(&w.MinPoolSize, 0, 10_000)},
+		{Key{
+			Name: "queue", Default: `"fifo"`,
+			Doc: "Who is next: \"fifo\" is who has waited longest.",
+		}, choice(&w.Queue, []Queue{FIFO}, "guard")},
+		{Key{
+			Name: "max_wait", Default: `"2s"`,
+			Doc: "The longest wait for a slot. After it the client is refused with 53300 and keeps its connection. Of a patient workload it is \"1m\" unless set.",
+		}, period(&w.MaxWait, time.Millisecond, time.Hour)},
+		{Key{
+			Name: "max_waiting", Default: `"auto"`, Unit: "clients",
+			Doc: "Clients that wait at once; one more is refused at once. \"auto\" is max_wait x the rate at which transactions end, at most 1000, at least 4 x its slots.",
+		}, countOrAuto(&w.MaxWaiting, 1, 1_000_000)},
+		{Key{
+			Name: "patient", Default: "false",
+			Doc: "For batches and cron jobs, which would rather wait long than be refused.",
+		}, boolean(&w.Patient)},
+		{Key{
+			Name: "no_server_wait", Default: `"2s"`,
+			Doc: "How long clients wait for a Postgres that cannot be reached. \"0s\" refuses at once.",
+		}, period(&w.NoServerWait, 0, time.Hour)},
+		{Key{
+			Name: "session_wait", Default: `"10s"`,
+			Doc: "With pool_mode = \"session\": how long a login waits for a server connection.",
+		}, period(&w.SessionWait, time.Millisecond, time.Hour)},
+		{Key{
+			Name: "on_disconnect", Default: `"cancel"`,
+			Doc: "What becomes of a statement whose client has vanished without Terminate: \"cancel\" stops it if it is known to be a read, \"finish\" lets it run.",
+		}, choice(&w.OnDisconnect, []OnDisconnect{Cancel, Finish})},
+	}
+}
+
+// matchFields are the keys of [workload.match], which a file may also write as
+// match = { ... } in its [[workload]].
+func matchFields(m *Match) []field {
+	const wildcards = ` in which * is any text and ? is one character`
+	return []field{
+		{Key{
+			Name: "role", Example: `["app"]`,
+			Doc: "Roles of its clients. Of all keys of match that are given, one element each has to fit; without any, all clients are its own.",
+		}, globs(&m.Role, "a list of names"+wildcards)},
+		{Key{
+			Name: "database", Example: `["shop*"]`,
+			Doc: "Names of the databases that its clients ask for.",
+		}, globs(&m.Database, "a list of names"+wildcards)},
+		{Key{
+			Name: "application_name", Example: `["web-*"]`,
+			Doc: "What its clients call themselves. A client that changes its name outside a transaction changes its workload.",
+		}, globs(&m.ApplicationName, "a list of names"+wildcards)},
+		{Key{
+			Name: "client", Example: `["10.0.0.0/8", "unix"]`,
+			Doc: "Where its clients connect from; \"unix\" is a Unix socket.",
+		}, clients(m)},
+	}
+}
