@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"strings"
@@ -71,7 +70,7 @@ func (g *guard) change(ctx context.Context, set map[string]string, by string) ([
 	}
 	if len(problems) > 0 {
 		for _, p := range problems {
-			g.log.Error(by+" refused, nothing has changed", "problem", oneLine(p))
+			g.log.Error(by+" refused, nothing has changed", "problem", p.Error())
 		}
 		return nil, forPeople(problems)
 	}
@@ -218,24 +217,10 @@ func ask(ctx context.Context, u *config.Upstream, log *slog.Logger) (config.Fact
 	}, nil
 }
 
-// oneLine is a problem for a log.
-func oneLine(p config.Problem) string {
-	text := p.Message
-	if p.Key != "" {
-		text = p.Key + ": " + text
-	}
-	if p.Line > 0 {
-		text = fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, text)
-	} else if p.File != "" {
-		text = p.File + ": " + text
-	}
-	return text
-}
-
 // forPeople turns problems into what console and HTTP show.
 func forPeople(problems []config.Problem) (list []proxy.Problem) {
 	for _, p := range problems {
-		list = append(list, proxy.Problem{Text: oneLine(p), Hint: p.Fix, Where: strings.TrimRight(p.Excerpt, "\n")})
+		list = append(list, proxy.Problem{Text: p.Error(), Hint: p.Fix, Where: strings.TrimRight(p.Excerpt, "\n")})
 	}
 	return list
 }

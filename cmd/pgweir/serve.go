@@ -36,7 +36,8 @@ Signals:
   INT    the same without drain_delay; a second one closes everything at once
   QUIT   closes everything at once
   USR1   PAUSE, USR2 RESUME, as at the console (psql -d pgweir)`,
-		run: serve,
+		signals: true,
+		run:     serve,
 	}
 }
 
@@ -82,7 +83,7 @@ func serve(ctx context.Context, e *env, args []string) int {
 func (e *env) reader(files []string, url string) (read func(set map[string]string) (*config.Config, []config.Problem), file string) {
 	if len(files) > 0 {
 		return func(set map[string]string) (*config.Config, []config.Problem) {
-			return config.LoadWith(files[0], config.Options{Getenv: e.getenv, Set: set})
+			return config.Options{Getenv: e.getenv, Set: set}.Load(files[0])
 		}, files[0]
 	}
 	url = cmp.Or(url, e.getenv("DATABASE_URL"))
@@ -90,7 +91,7 @@ func (e *env) reader(files []string, url string) (read func(set map[string]strin
 		return nil, ""
 	}
 	return func(set map[string]string) (*config.Config, []config.Problem) {
-		return config.FromURLWith(url, set)
+		return config.Options{Set: set}.FromURL(url)
 	}, ""
 }
 
@@ -224,7 +225,7 @@ func (g *guard) console(ctx context.Context, conn net.Conn, who proxy.Administra
 
 // serveHTTP opens the HTTP listeners.
 func (g *guard) serveHTTP(c *config.Config) (closeHTTP func(), err error) {
-	srv := status.New(status.Options{Guard: g, Config: g, Version: version(), LastReload: g.lastReload, Log: g.log})
+	srv := status.New(status.Options{Guard: g, Config: g, Version: versionText(), LastReload: g.lastReload, Log: g.log})
 	var open []net.Listener
 	for _, place := range []struct {
 		config.Listen

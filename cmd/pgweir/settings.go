@@ -120,9 +120,9 @@ func workloadSettings(w *config.Workload) proxy.Workload {
 		out.MaxWaiting = int(w.MaxWaiting)
 	}
 	switch w.PoolMode {
-	case config.SessionMode:
+	case config.Session:
 		out.Mode = relay.Session
-	case config.StatementMode:
+	case config.Statement:
 		out.Mode = relay.Single
 	}
 	return out
