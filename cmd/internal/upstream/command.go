@@ -47,7 +47,7 @@ func (c Command) Password(ctx context.Context) (string, error) {
 	switch {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case errors.Is(err, errTooLong):
+	case out.over:
 		err = fmt.Errorf("password command: output: %w", errTooLong)
 	case err != nil:
 		err = fmt.Errorf("password command: %w", err)
@@ -69,10 +69,14 @@ func (c Command) Password(ctx context.Context) (string, error) {
 var errTooLong = fmt.Errorf("more than %d bytes", maxSecret)
 
 // head keeps what is written up to the bound, and fails then.
-type head struct{ b []byte }
+type head struct {
+	b    []byte
+	over bool
+}
 
 func (h *head) Write(p []byte) (int, error) {
 	if len(h.b)+len(p) > maxSecret {
+		h.over = true
 		return 0, errTooLong
 	}
 	h.b = append(h.b, p...)

@@ -56,8 +56,15 @@ func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Seco
 
 // connect opens a socket to the very address of a place.
 func (o *Options) connect(ctx context.Context, p Place) (net.Conn, error) {
-	return o.dialer().DialContext(ctx, p.Host.Network, p.Address)
+	return o.dialer().DialContext(undated{ctx}, p.Host.Network, p.Address)
 }
+
+// undated hides the deadline of a context, which ends all the same. The dialer would
+// set it on the socket and fail a moment before the context can tell why.
+type undated struct{ context.Context }
+
+// Deadline says that there is none.
+func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // resolve asks the system for the addresses of a name.
 func resolve(ctx context.Context, name string) ([]netip.Addr, error) {

@@ -1,0 +1,342 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"go.uber.org/goleak"
+
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must happen.
+const patience = 20 * time.Second
+
+// fakeGuard is a guard that shows what it is given and writes down what it is asked to do.
+type fakeGuard struct {
+	mu       sync.Mutex
+	calls    []string
+	snapshot *proxy.Snapshot
+	clients  []proxy.ClientState
+	servers  []proxy.ServerState
+
+	changes  []proxy.Change
+	problems []proxy.Problem
+	err      error         // of control calls
+	paused   bool          // what Resume answers
+	blocked  chan struct{} // if not nil, Pause says on it that it waits, and waits for ctx
+	shutdown chan struct{} // closed by Shutdown, if not nil
+}
+
+func (g *fakeGuard) note(format string, args ...any) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.calls = append(g.calls, fmt.Sprintf(format, args...))
+	return g.err
+}
+
+func (g *fakeGuard) noted() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return strings.Join(g.calls, "\n")
+}
+
+func (g *fakeGuard) Snapshot(context.Context) (*proxy.Snapshot, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.snapshot == nil {
+		return nil, errors.New("no snapshot")
+	}
+	s := *g.snapshot
+	return &s, nil
+}
+
+func (g *fakeGuard) Clients(_ context.Context, f func([]proxy.ClientState) error) error {
+	for i := 0; i < len(g.clients); i += 2 {
+		if err := f(g.clients[i:min(i+2, len(g.clients))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *fakeGuard) Servers(context.Context) ([]proxy.ServerState, error) { return g.servers, nil }
+
+func (g *fakeGuard) Pause(ctx context.Context, db string) error {
+	if err := g.note("Pause(%q)", db); err != nil || g.blocked == nil {
+		return err
+	}
+	g.blocked <- struct{}{}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (g *fakeGuard) Resume(_ context.Context, db string) (bool, error) {
+	return g.paused, g.note("Resume(%q)", db)
+}
+
+func (g *fakeGuard) Reconnect(_ context.Context, db string) error { return g.note("Reconnect(%q)", db) }
+func (g *fakeGuard) Kill(_ context.Context, db string) error      { return g.note("Kill(%q)", db) }
+func (g *fakeGuard) KillClient(_ context.Context, id uint64) error {
+	return g.note("KillClient(%d)", id)
+}
+func (g *fakeGuard) Disable(_ context.Context, db string) error { return g.note("Disable(%q)", db) }
+func (g *fakeGuard) Enable(_ context.Context, db string) error  { return g.note("Enable(%q)", db) }
+func (g *fakeGuard) WaitClose(_ context.Context, db string) error {
+	return g.note("WaitClose(%q)", db)
+}
+
+func (g *fakeGuard) Shutdown(how proxy.Shutdown) {
+	_ = g.note("Shutdown(%d)", how)
+	if g.shutdown != nil {
+		close(g.shutdown)
+	}
+}
+
+func (g *fakeGuard) Reload(context.Context) ([]proxy.Change, []proxy.Problem) {
+	_ = g.note("Reload()")
+	return g.changes, g.problems
+}
+
+func (g *fakeGuard) Set(_ context.Context, key, value string) ([]proxy.Change, []proxy.Problem) {
+	_ = g.note("Set(%q, %q)", key, value)
+	return g.changes, g.problems
+}
+
+func (g *fakeGuard) Settings() []proxy.Setting {
+	return []proxy.Setting{
+		{Key: "max_client_conn", Value: "500", Default: "10000", Source: "pgweir.toml:3", Doc: "over it: FATAL 53300"},
+		{Key: "http", Value: "127.0.0.1:6433", Default: "127.0.0.1:6433", Source: "default"},
+		{Key: "workload.api.max_wait", Value: "500ms", Default: "2s", Source: "SET", Reload: true, Unit: "duration", Doc: "longest wait for a slot"},
+	}
+}
+
+// noon is when the snapshot of the tests was taken.
+func noon() time.Time { return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC) }
+
+// sampleGuard has something of everything.
+func sampleGuard() *fakeGuard {
+	traffic := proxy.Traffic{
+		Transactions: 1000, Queries: 3000, Assignments: 1100, Received: 50_000, Sent: 900_000, ToServers: 49_000, FromServers: 890_000,
+		ClientParses: 600, ServerParses: 12, Binds: 700, Logins: 41, Refused: 17,
+		TransactionTime: 5 * time.Second, QueryTime: 4500 * time.Millisecond, WaitTime: 1100 * time.Millisecond,
+	}
+	s := &proxy.Snapshot{
+		Now: noon(), Started: noon().Add(-100 * time.Second), Clients: 40, LoggingIn: 2, MaxClients: 500, MaxLogins: 256, Traffic: traffic,
+		Upstreams: []proxy.UpstreamState{
+			{
+				Name: "main", Hosts: []string{"10.0.0.5", "10.0.0.6"}, Host: "10.0.0.5", Budget: 65, BudgetSum: "0.7 x (100 - 3 - 0 - 4) = 65",
+				Reserve: 3, Slots: 62, Running: 30, Waiting: 9, MaxWait: 2 * time.Second,
+				Dialling: 1, Idle: 4, Active: 30, Closing: 2, Cancelling: 1, Held: 3,
+				Logins: 90, LoginFailures: 5, Moved: 2, IdledOut: 11, Outlived: 7, Cancels: 6, Abandoned: 4, Broken: 1, Cleaned: 8,
+				LastError: "FATAL: sorry, too many clients already", LastErrorAt: noon().Add(-time.Minute),
+			},
+			{Name: "reports", Hosts: []string{"/run/postgresql"}, Budget: 5, Slots: 5, Paused: true, Down: true},
+		},
+		Pools: []proxy.PoolState{
+			{
+				Upstream: "main", Database: "shop", Role: "app", Mode: "transaction", ClientsActive: 31, ClientsWaiting: 9, ClientsCancel: 1,
+				ServersActive: 30, ServersIdle: 4, ServersLogin: 1, ServersClosing: 2, ServersCancelled: 1,
+				Oldest: 1500 * time.Millisecond, Minimum: 2, Traffic: traffic,
+			},
+			{Upstream: "reports", Database: "dwh", Role: "reporting", Mode: "session", Paused: true, Down: true, LastError: "connection refused"},
+		},
+		Databases: []proxy.DatabaseState{
+			{
+				Name: "shop", Upstream: "main", Host: "10.0.0.5", Port: 5432, DBName: "shop", Budget: 65, MinPoolSize: 2, Reserve: 3,
+				ServerLifetime: time.Hour, Mode: "transaction", Clients: 40, Servers: 35, Traffic: traffic,
+			},
+			{Name: "dwh", Upstream: "reports", Host: "/run/postgresql", Port: 5432, DBName: "dwh", ForceUser: "reporting", Budget: 5, Paused: true, Disabled: true},
+		},
+		Roles: []proxy.RoleState{
+			{Name: "app", Clients: 40, Servers: 35, Mode: "transaction", Traffic: traffic},
+			{Name: "reporting"},
+		},
+		Refusals: []proxy.RefusalState{
+			{Reason: "queue_full", Workload: "api", Database: "shop", Role: "app", Application: "batch", N: 3, Last: noon().Add(-time.Hour)},
+			{Reason: "queue_age", Workload: "api", Database: "shop", Role: "app", Application: "web-1", N: 12, Last: noon()},
+			{N: 2},
+		},
+		Turned: []proxy.Count{{Label: "max_client_conn", N: 4}},
+		Memory: []proxy.MemoryState{{Name: "clients", Size: 1300, Used: 40, Bytes: 52_000}, {Name: "statements", Used: 12, Bytes: 9000}},
+	}
+	w := proxy.WorkloadState{
+		Name: "api", Upstream: "main", Mode: "transaction", Clients: 38, Share: 0.6, Part: 37.2, Running: 30, Held: 3, Lent: 2, Borrowed: 0.125,
+		Waiting: 9, MaxWaiting: 1000, MaxWait: 2 * time.Second, Oldest: 1500 * time.Millisecond, DrainRate: 812.345, Granted: 1100, Withdrawn: 5,
+	}
+	w.Refused[admission.QueueAge], w.Refused[admission.QueueFull] = 12, 3
+	w.GrantWaits.Buckets[0], w.GrantWaits.Buckets[11], w.GrantWaits.Buckets[20] = 1000, 90, 10
+	w.RefusalWaits.Buckets[21] = 15
+	s.Workloads = []proxy.WorkloadState{w, {Name: "default", Upstream: "main", Mode: "transaction"}}
+	return &fakeGuard{snapshot: s, clients: sampleClients(), servers: sampleServers(), paused: true}
+}
+
+func sampleClients() []proxy.ClientState {
+	at := noon().Add(-30 * time.Second)
+	return []proxy.ClientState{
+		{
+			ID: 7, Database: "shop", Role: "app", Application: "web-1", Workload: "api", Upstream: "main", State: "active", Address: "10.1.0.9",
+			LocalAddress: "10.0.0.1", Port: 40001, LocalPort: 6432, Connected: at, Requested: noon(), Server: 3, Transaction: true,
+			TLS: "TLSv1.3/TLS_AES_128_GCM_SHA256", Prepared: 12, CancelPID: 4711,
+		},
+		{ID: 8, Database: "shop", Role: "app", Application: "wéb\xff\x00", Workload: "api", Upstream: "main", State: "waiting", Address: "unix", Connected: at, Requested: noon(), Wait: 1500001 * time.Microsecond},
+		{ID: 9, Database: "shop", Role: "app", State: "idle", Address: "::1", Port: 1, Connected: at},
+		{ID: 10, State: "login", Address: "10.1.0.10", Port: 5, Connected: at},
+	}
+}
+
+func sampleServers() []proxy.ServerState {
+	at := noon().Add(-30 * time.Second)
+	return []proxy.ServerState{
+		{
+			ID: 3, Upstream: "main", Database: "shop", Role: "app", State: "active", Address: "10.0.0.5", Port: 5432, LocalAddress: "10.0.0.1", LocalPort: 50000,
+			Connected: at, Requested: noon(), Since: 20 * time.Millisecond, Client: 7, PID: 99, Prepared: 4, Application: "web-1",
+		},
+		{ID: 4, Upstream: "main", Database: "shop", Role: "app", State: "held", Client: 11, PID: 100, Connected: at, CloseNeeded: true},
+		{ID: 5, Upstream: "main", Database: "shop", Role: "app", State: "idle", PID: 101, Connected: at},
+		{ID: 6, Upstream: "main", Database: "shop", Role: "app", State: "login"},
+	}
+}
+
+// dba is an administrator.
+func dba() Who {
+	return Who{
+		User: "dba", Database: "pgweir", Admin: true, Addr: "127.0.0.1:1", Key: wire.NewCancelKey(77, 0),
+		Params: []wire.Param{{Name: "user", Value: "dba"}, {Name: "application_name", Value: "psql"}},
+	}
+}
+
+// peer is the client's end of a console in memory.
+type peer struct {
+	*pgproto3.Frontend
+	t    *testing.T
+	conn net.Conn
+	done chan error // what Serve returned
+}
+
+// dial starts a console session and reads its welcome.
+func dial(t *testing.T, c *Console, who Who) *peer {
+	t.Helper()
+	p := dialContext(t.Context(), t, c, who)
+	p.until(wire.MsgReadyForQuery)
+	return p
+}
+
+func dialContext(ctx context.Context, t *testing.T, c *Console, who Who) *peer {
+	t.Helper()
+	near, far := net.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- c.Serve(ctx, far, who) }()
+	p := &peer{Frontend: pgproto3.NewFrontend(near, near), t: t, conn: near, done: done}
+	t.Cleanup(func() { _ = near.Close() })
+	_ = near.SetDeadline(time.Now().Add(patience))
+	return p
+}
+
+// ask sends messages.
+func (p *peer) ask(list ...pgproto3.FrontendMessage) {
+	p.t.Helper()
+	for _, m := range list {
+		p.Send(m)
+	}
+	if err := p.Flush(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// until reads up to a message of a kind and writes down what came.
+func (p *peer) until(kind byte) string {
+	p.t.Helper()
+	var b strings.Builder
+	for {
+		m, err := p.Receive()
+		if err != nil {
+			p.t.Fatalf("%v after\n%s", err, b.String())
+		}
+		raw, err := m.(pgproto3.Message).(interface{ Encode([]byte) ([]byte, error) }).Encode(nil)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		b.WriteString(transcript(m))
+		if raw[0] == kind {
+			return b.String()
+		}
+	}
+}
+
+// query asks a Query and returns what came, without the ReadyForQuery of an idle session.
+func (p *peer) query(text string) string {
+	p.t.Helper()
+	p.ask(&pgproto3.Query{String: text})
+	return strings.TrimSuffix(p.until(wire.MsgReadyForQuery), "ready I\n")
+}
+
+// transcript writes a message for people.
+func transcript(m pgproto3.BackendMessage) string {
+	switch m := m.(type) {
+	case *pgproto3.RowDescription:
+		var names []string
+		for _, f := range m.Fields {
+			names = append(names, fmt.Sprintf("%s:%d", f.Name, f.DataTypeOID))
+		}
+		return "columns " + strings.Join(names, " ") + "\n"
+	case *pgproto3.DataRow:
+		var values []string
+		for _, v := range m.Values {
+			if v == nil {
+				values = append(values, "NULL")
+			} else {
+				values = append(values, string(v))
+			}
+		}
+		return "row " + strings.Join(values, " | ") + "\n"
+	case *pgproto3.CommandComplete:
+		return "done " + string(m.CommandTag) + "\n"
+	case *pgproto3.ErrorResponse:
+		return words(m.Severity, m.Code, m.Message, m.Detail, m.Hint, m.Position)
+	case *pgproto3.NoticeResponse:
+		return words(m.Severity, m.Code, m.Message, m.Detail, m.Hint, m.Position)
+	case *pgproto3.ReadyForQuery:
+		return "ready " + string(m.TxStatus) + "\n"
+	case *pgproto3.ParameterStatus:
+		return "parameter " + m.Name + "=" + m.Value + "\n"
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T\n", m), "*pgproto3.")
+}
+
+func words(severity, code, message, detail, hint string, position int32) string {
+	s := severity + " " + code + " " + message
+	if position > 0 {
+		s += fmt.Sprintf(" (at %d)", position)
+	}
+	if detail != "" {
+		s += "\n  DETAIL " + strings.ReplaceAll(detail, "\n", "\n  ")
+	}
+	if hint != "" {
+		s += "\n  HINT " + hint
+	}
+	return s + "\n"
+}
+
+// ended waits for the end of Serve.
+func (p *peer) ended() error {
+	p.t.Helper()
+	select {
+	case err := <-p.done:
+		return err
+	case <-time.After(patience):
+		p.t.Fatal("Serve does not end")
+		return nil
+	}
+}

@@ -1,0 +1,112 @@
+package console
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/proxy"
+)
+
+// guardViews are the tables about what PgBouncer has no notion of.
+func guardViews() []view {
+	return []view{
+		{
+			name: "WORKLOADS", what: "who may run, who waits and who is refused, by workload; shares and loans in slots",
+			columns: columns("workload", "upstream", "pool_mode", "#clients", "~share", "~part", "#running", "#held", "~lent", "~borrowed",
+				"#waiting", "#max_waiting", "#oldest_ms", "#max_wait_ms", "~drain_rate", "#granted", "#withdrawn", "#refused", "refused_by",
+				"#granted_p99_us", "#refused_p99_us"),
+			rows: snapshotRows(workloads),
+		},
+		{
+			name: "REFUSALS", what: "what was refused, most frequent first",
+			columns: columns("reason", "workload", "database", "user", "application_name", "#refused", "last_time"),
+			rows:    snapshotRows(refusals),
+		},
+		{
+			name: "UPSTREAMS", what: "Postgres: the host in use, the budget and where it comes from, connections by state, the last error",
+			columns: columns("upstream", "host", "hosts", "#budget", "budget_sum", "#reserve", "#slots", "#running", "#waiting", "#max_wait_ms",
+				"#paused", "#down", "#sv_login", "#sv_idle", "#sv_active", "#sv_held", "#sv_being_canceled", "#sv_closing",
+				"#logins", "#login_failures", "#moved", "#idled_out", "#outlived", "#cancels", "#abandoned", "#broken", "#cleaned",
+				"last_error", "last_error_time"),
+			rows: snapshotRows(upstreams),
+		},
+	}
+}
+
+func workloads(q *query, s *proxy.Snapshot) error {
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		total, by := refusedBy(&w.Refused)
+		r := q.begin().text(w.Name).text(w.Upstream).text(w.Mode).count(w.Clients)
+		r.fraction(w.Share, w.Part).count(w.Running, w.Held).fraction(w.Lent, w.Borrowed)
+		r.count(w.Waiting, w.MaxWaiting).millis(w.Oldest).millis(w.MaxWait).fraction(w.DrainRate)
+		r.total(w.Granted, w.Withdrawn, total).text(by).total(p99(&w.GrantWaits), p99(&w.RefusalWaits))
+		if err := q.end(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusedBy adds up refusals and writes them as "queue_age=12 no_server=3".
+func refusedBy(list *[admission.Reasons]uint64) (total uint64, by string) {
+	var parts []string
+	for i, n := range list {
+		if n > 0 {
+			total += n
+			parts = append(parts, admission.Reason(i).String()+"="+strconv.FormatUint(n, 10))
+		}
+	}
+	return total, strings.Join(parts, " ")
+}
+
+// p99 is the wait in microseconds that 99 of 100 stayed below, rounded up to a power of two.
+func p99(w *admission.Waits) uint64 {
+	all := w.Count()
+	if all == 0 {
+		return 0
+	}
+	beyond := all / 100
+	for i := len(w.Buckets) - 1; i >= 0; i-- {
+		if w.Buckets[i] > beyond {
+			return 1 << i
+		}
+		beyond -= w.Buckets[i]
+	}
+	return 1
+}
+
+func refusals(q *query, s *proxy.Snapshot) error {
+	list := slices.Clone(s.Refusals)
+	slices.SortStableFunc(list, func(a, b proxy.RefusalState) int { return cmp.Compare(b.N, a.N) })
+	for i := range list {
+		f := &list[i]
+		r := q.begin().text(or(f.Reason, "(other)")).text(f.Workload).text(f.Database).text(f.Role).text(f.Application)
+		if err := q.end(r.total(f.N).moment(f.Last)); err != nil {
+			return err
+		}
+	}
+	for _, t := range s.Turned {
+		if err := q.end(q.begin().text(t.Label).text("").text("").text("").text("").total(t.N).null()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func upstreams(q *query, s *proxy.Snapshot) error {
+	for i := range s.Upstreams {
+		u := &s.Upstreams[i]
+		r := q.begin().text(u.Name).optional(u.Host).text(strings.Join(u.Hosts, ",")).count(u.Budget).text(u.BudgetSum)
+		r.count(u.Reserve, u.Slots, u.Running, u.Waiting).millis(u.MaxWait).flag(u.Paused).flag(u.Down)
+		r.count(u.Dialling, u.Idle, u.Active, u.Held, u.Cancelling, u.Closing)
+		r.total(u.Logins, u.LoginFailures, u.Moved, u.IdledOut, u.Outlived, u.Cancels, u.Abandoned, u.Broken, u.Cleaned)
+		if err := q.end(r.optional(u.LastError).moment(u.LastErrorAt)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
