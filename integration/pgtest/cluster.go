@@ -32,6 +32,8 @@ type Options struct {
 	Auth string
 	// HBA replaces all lines of pg_hba.conf; Auth is then ignored.
 	HBA []string
+	// Replicas makes standbys possible: see [Cluster.Standby].
+	Replicas bool
 	// Dir is where the cluster's directory is made; empty: the system's temporary one.
 	// The account that the server runs as must be able to reach it.
 	Dir string
@@ -48,7 +50,8 @@ type Cluster struct {
 	dir     string // all of the above, removed by Stop
 	options Options
 	as      account
-	server  *child // nil while stopped
+	server  *child   // nil while stopped
+	primary *Cluster // of a standby
 }
 
 // Start makes a Cluster and waits until it accepts connections. The error wraps
@@ -85,7 +88,11 @@ func (c *Cluster) create(ctx context.Context) error {
 	if socket := filepath.Join(dir, ".s.PGSQL.00000"); len(socket) > 107 {
 		return fmt.Errorf("%s is too long for a Unix socket; set Options.Dir or TMPDIR", socket)
 	}
-	if err := makeDataDir(ctx, c.Programs, c.DataDir, c.as); err != nil {
+	if c.primary != nil {
+		if err := c.copyPrimary(ctx); err != nil {
+			return err
+		}
+	} else if err := makeDataDir(ctx, c.Programs, c.DataDir, c.as); err != nil {
 		return err
 	}
 	return c.startOnSomePort(ctx)

@@ -58,6 +58,9 @@ log_timezone = 'UTC'
 log_line_prefix = '%m [%p] %q%u@%d/%a '
 password_encryption = 'scram-sha-256'
 `)
+	if c.options.Replicas {
+		b.WriteString("wal_level = replica\nmax_wal_senders = 4\n")
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.options.Settings)) {
 		fmt.Fprintf(&b, "%s = %s\n", name, c.options.Settings[name])
 	}
@@ -75,6 +78,9 @@ func (c *Cluster) hba() []byte {
 		lines = []string{"local all all trust", "host all all 127.0.0.1/32 " + auth}
 	}
 	var b bytes.Buffer
+	if c.options.Replicas {
+		fmt.Fprintln(&b, "local replication all trust")
+	}
 	for _, line := range lines {
 		fmt.Fprintln(&b, line)
 	}
