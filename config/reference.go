@@ -63,11 +63,11 @@ func (f field) row(b *strings.Builder) {
 	if f.Unit != "" {
 		admits += " (" + f.Unit + ")"
 	}
-	doc := f.Doc
+	doc := cell(f.Doc)
 	if f.Default == "" {
 		doc += " Example: " + code(f.Example)
 	}
-	fmt.Fprintf(b, "| `%s`%s | %s | %s | %s |\n", f.Name, mark, value, cell(admits), cell(doc))
+	fmt.Fprintf(b, "| `%s`%s | %s | %s | %s |\n", f.Name, mark, value, cell(admits), doc)
 }
 
 // code is a value within a cell.

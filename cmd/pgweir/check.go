@@ -15,8 +15,9 @@ func checkCommand() command {
 		detail: `
 Reads the file as pgweir would, connects to nothing and changes nothing. A wrong file
 is answered with all of its problems, each with its place and what to write instead,
-and exit code 2. A right one is answered with the plan: listeners, budget, slots and
-queue, with the sums behind each number, and exit code 0.
+and exit code 2. A right one is answered with the plan: listeners, budget, slots, the
+parts of the workloads and their queues, with the sums behind each number, and exit
+code 0.
 
 What Postgres has to say about its limits is not asked here. The plan shows what
 would follow from the numbers given as flags; without flags these are the defaults
@@ -29,6 +30,7 @@ of a fresh Postgres.`,
 func check(_ context.Context, e *env, args []string) int {
 	f := e.flags()
 	defaults := f.Bool("defaults", false, "print every key with its default and meaning, as a file to start from, and exit")
+	reference := f.Bool("reference", false, "print the reference of all keys in Markdown, and exit")
 	facts := config.Facts{}
 	f.IntVar(&facts.MaxConnections, "max-connections", 100, "assume this `number` for Postgres's max_connections (100)")
 	f.IntVar(&facts.SuperuserReserved, "superuser-reserved", 3, "assume this `number` for superuser_reserved_connections (3)")
@@ -39,10 +41,17 @@ func check(_ context.Context, e *env, args []string) int {
 	switch {
 	case !ok:
 		return code
+	case *defaults && *reference:
+		return e.misuse("--defaults or --reference?")
 	case *defaults && len(rest) > 0:
 		return e.misuse("--defaults needs no file")
+	case *reference && len(rest) > 0:
+		return e.misuse("--reference needs no file")
 	case *defaults:
 		e.printf("%s", config.Defaults())
+		return exitOK
+	case *reference:
+		e.printf("%s", config.Reference())
 		return exitOK
 	case len(rest) == 0:
 		return e.misuse("which file? pgweir check --defaults prints one to start from")

@@ -76,6 +76,61 @@ max_waiting = 50
 	golden(t, "plan-fixed.txt", plain(path, r.stdout))
 }
 
+func TestCheckWorkloads(t *testing.T) {
+	path := configFile(t, `
+http = "0.0.0.0:6433"
+admin_http = "/run/pgweir/admin.sock"
+client_idle_timeout = "1h"
+so_reuseport = true
+[console]
+admin_users = ["dba"]
+stats_users = ["monitor", "exporter"]
+[upstream.main]
+url = "postgres://pgweir:hunter2@10.0.0.5,10.0.0.6/postgres?target_session_attrs=read-write"
+budget = 64
+reserve = 6
+reserve_users = ["dba"]
+slots = 32
+instances = 2
+[database.shop]
+user = "shop_owner"
+password_file = "userlist.txt"
+[database.reports]
+user = "reporter"
+password_command = "echo secret"
+[database."*"]
+user = "anybody"
+[[workload]]
+name = "api"
+match = { role = ["app"], application_name = ["web-*", "worker"], client = ["10.0.0.0/8", "10.1.2.3", "unix"] }
+share = "60%"
+min_pool_size = 2
+[[workload]]
+name = "batch"
+match = { role = ["cron"] }
+patient = true
+share = "33.33%"
+lendable = "100%"
+borrow = "25%"
+[[workload]]
+name = "default"
+pool_mode = "session"
+`)
+	r := pgweir(t, nil, "check", path)
+	if r.code != exitOK || r.stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	golden(t, "plan-workloads.txt", plain(path, r.stdout))
+}
+
+func TestCheckReference(t *testing.T) {
+	r := pgweir(t, nil, "check", "--reference")
+	if r.code != exitOK || r.stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	golden(t, "reference.md", r.stdout)
+}
+
 func TestCheckProblems(t *testing.T) {
 	path := configFile(t, `
 max_client_con = 100

@@ -15,6 +15,8 @@ func plan(c *config.Config, facts config.Facts) string {
 	for i := range c.Upstreams {
 		p.upstream(c, i, facts)
 	}
+	p.text.WriteString("\n")
+	p.matching(c)
 	p.databases(c)
 	for _, w := range c.Warnings() {
 		p.line("warning", "%s", w)
@@ -35,17 +37,55 @@ func (p *planner) clients(c *config.Config) {
 	for _, l := range c.Listen {
 		p.line("listen", "%s", l)
 	}
+	if c.ReusePort {
+		p.line("", "other processes may listen on the same ports")
+	}
+	p.line("http", "%s", orFor(c.HTTP, "metrics, health and the status page"))
+	p.line("admin_http", "%s", orFor(c.AdminHTTP, "reload and profiles"))
 	p.line("clients", "at most %d, of them %d before the end of their login, which may take %v",
 		c.MaxClientConn, min(c.MaxLogins, c.MaxClientConn), c.ClientLoginTimeout)
-	auth := string(c.Auth.Type)
-	if c.Auth.File != "" {
-		auth += ", roles and passwords from " + c.Auth.File
+	p.line("", "%d of them kept for the console and for probes", c.ReservedClients)
+	if !c.ClientIdleTimeout.IsNone() {
+		p.line("", "closed after %v of silence outside a transaction", c.ClientIdleTimeout)
 	}
-	if c.Auth.User != "" {
-		auth += ", only role " + c.Auth.User
-	}
-	p.line("login", "%s", auth)
+	p.line("login", "%s", loginOf(c.Auth))
+	p.line("console", "%s", consoleOf(c.Console))
 	p.line("SIGTERM", "%s", shutdown(c))
+}
+
+// orFor is an address and what is there, or "none".
+func orFor(l config.Listen, what string) string {
+	if !l.IsSet() {
+		return "none"
+	}
+	return fmt.Sprintf("%s: %s", l, what)
+}
+
+// loginOf tells how clients prove who they are.
+func loginOf(a config.Auth) string {
+	text := string(a.Type)
+	if a.File != "" {
+		text += ", roles and passwords from " + a.File
+	}
+	if a.User != "" {
+		text += ", only role " + a.User
+	}
+	return text
+}
+
+// consoleOf tells who may use it.
+func consoleOf(c config.Console) string {
+	var who []string
+	if len(c.AdminUsers) > 0 {
+		who = append(who, "every command for "+strings.Join(c.AdminUsers, ", "))
+	}
+	if len(c.StatsUsers) > 0 {
+		who = append(who, "SHOW for "+strings.Join(c.StatsUsers, ", "))
+	}
+	if len(who) == 0 {
+		return "for nobody: admin_users and stats_users are empty"
+	}
+	return "psql -d pgweir, " + strings.Join(who, "; ")
 }
 
 // shutdown tells what happens after SIGTERM.
@@ -66,13 +106,45 @@ func (p *planner) upstream(c *config.Config, i int, facts config.Facts) {
 	b := c.Budget(i, facts)
 	p.text.WriteString("\n")
 	p.line("upstream", "%s: %s", u.Name, u.URL)
+	if len(u.URL.Hosts) > 1 {
+		p.line("  hosts", "%s", hosts(u.URL))
+	}
+	p.budget(u, b)
+	for i := range c.Workloads {
+		p.workload(c, i, b)
+	}
+	p.line("  logins", "%d at once, %d per second, each at most %v", min(u.ConnectParallel, b.Connections), b.ConnectRate, u.ServerConnectTimeout)
+	p.line("  servers", "%s", retirement(u))
+	for _, note := range b.Notes {
+		p.line("  note", "%s", note)
+	}
+}
+
+// hosts tells which of several will do.
+func hosts(u config.URL) string {
+	var list []string
+	for _, h := range u.Hosts {
+		list = append(list, h.Address)
+	}
+	text := strings.Join(list, ", then ")
+	if u.TargetSessionAttrs == config.AnySession {
+		return text + ": the first that answers"
+	}
+	return text + ": the first that is " + string(u.TargetSessionAttrs)
+}
+
+// budget writes connections, reserve and slots.
+func (p *planner) budget(u *config.Upstream, b config.Budget) {
 	if u.Budget.IsAuto() {
 		p.line("  budget", "auto: 0.7 x (max_connections - superuser_reserved_connections - reserved_connections - others)")
 		p.line("", "%s (assumed numbers; Postgres is asked at the start)", b.Sum)
 	} else {
-		p.line("  budget", "%d connections, as configured", b.Connections)
+		p.line("  budget", "%s connections", b.Sum)
 	}
-	p.line("  reserve", "%d of them", b.Reserve)
+	if u.Instances > 1 {
+		p.line("  instances", "%d: all numbers here are for each of them", u.Instances)
+	}
+	p.line("  reserve", "%s", reserve(u, b))
 	sum := fmt.Sprintf("%d - %d = %d", b.Connections, b.Reserve, b.Connections-b.Reserve)
 	if u.Slots.IsAuto() {
 		p.line("  slots", "budget - reserve = %s transactions at once", sum)
@@ -80,11 +152,19 @@ func (p *planner) upstream(c *config.Config, i int, facts config.Facts) {
 		p.line("  slots", "%d transactions at once, as configured; at most budget - reserve = %s", b.Slots, sum)
 	}
 	p.line("  capacity", "%s", capacities(b.Slots))
-	p.queue(c.Workloads[len(c.Workloads)-1], b)
-	p.line("  logins", "%d at once, %d per second, each at most %v", min(u.ConnectParallel, b.Connections), b.ConnectRate, u.ServerConnectTimeout)
-	p.line("  servers", "%s", retirement(u))
-	for _, note := range b.Notes {
-		p.line("  note", "%s", note)
+}
+
+// reserve tells what is kept back and for whom.
+func reserve(u *config.Upstream, b config.Budget) string {
+	switch {
+	case b.Reserve == 0:
+		return "none"
+	case b.Users == 0 && b.Reserve > 1:
+		return fmt.Sprintf("%d of them: 1 for pgweir's own queries, %d for nobody, because reserve_users is empty", b.Reserve, b.Reserve-1)
+	case b.Users == 0:
+		return "1 of them, for pgweir's own queries"
+	default:
+		return fmt.Sprintf("%d of them: 1 for pgweir's own queries, %d for %s", b.Reserve, b.Users, strings.Join(u.ReserveUsers, ", "))
 	}
 }
 
@@ -115,35 +195,4 @@ func capacities(slots int) string {
 		list = append(list, fmt.Sprintf("%.0f/s of %v", config.Capacity(slots, each), each))
 	}
 	return fmt.Sprintf("%d slots / duration = %s", slots, strings.Join(list, ", "))
-}
-
-// queue writes how long the queue is allowed to get.
-func (p *planner) queue(w config.Workload, b config.Budget) {
-	p.line("  queue", "a client waits for a slot %v at most, %v when Postgres is away, then it is refused", w.MaxWait, w.NoServerWait)
-	if !w.MaxWaiting.IsAuto() {
-		p.line("", "%d waiting at most, as configured", w.MaxWaiting)
-		return
-	}
-	p.line("", "waiting at most: %v x transactions per second, no more than 1000, no less than 4 x %d slots", w.MaxWait, b.Slots)
-	var list []string
-	for _, each := range examples() {
-		rate := config.Capacity(b.Slots, each)
-		list = append(list, fmt.Sprintf("%d at %.0f/s", w.WaitingBound(b.Slots, rate), rate))
-	}
-	p.line("", "that is %s", strings.Join(list, ", "))
-}
-
-// databases writes which name goes where.
-func (p *planner) databases(c *config.Config) {
-	p.text.WriteString("\n")
-	for _, d := range c.Databases {
-		name, target := d.Name, d.DBName
-		if name == "*" {
-			name = "any other"
-		}
-		if target == "" {
-			target = "the same name"
-		}
-		p.line("database", "%s -> %s on %s", name, target, d.Upstream)
-	}
 }
