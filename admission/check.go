@@ -6,92 +6,213 @@ import "fmt"
 // and the simulation; it is not for the hot path. It holds between any two
 // calls.
 func (g *Gate) Check() error {
-	if g.running < 0 || g.inLane < 0 || g.inLane > 1 || g.inLane > g.running {
-		return fmt.Errorf("admission: %d running, %d in the lane", g.running, g.inLane)
-	}
-	if g.draining && g.queue.Len() > 0 {
-		return fmt.Errorf("admission: %d wait at a draining gate", g.queue.Len())
-	}
-	if w := g.queue.Next(); w != nil && g.running < g.plan.Slots {
-		return fmt.Errorf("admission: a slot is free and key %d may have a server, but its waiter waits", w.Key)
-	}
-	q, ok := g.queue.(*fifo)
-	if !ok {
-		return nil
-	}
-	if err := q.check(g); err != nil {
-		return fmt.Errorf("admission: queue: %w", err)
-	}
-	if err := g.lane.check(g); err != nil {
-		return fmt.Errorf("admission: probe lane: %w", err)
-	}
-	probes := 0
-	for w := q.head; w != nil; w = w.links[mainLane].next {
-		if w.Probe {
-			probes++
-		}
-	}
-	if probes != g.lane.n {
-		return fmt.Errorf("admission: %d probes wait, %d in the lane", probes, g.lane.n)
+	if err := g.check(); err != nil {
+		return fmt.Errorf("admission: %w", err)
 	}
 	return nil
 }
 
-// check verifies one line: links, order, counts, per-key lists and the heap.
-func (q *fifo) check(g *Gate) error {
+func (g *Gate) check() error {
+	if g.draining && g.Waiting() > 0 {
+		return fmt.Errorf("%d wait at a draining gate", g.Waiting())
+	}
+	var c census
+	for i, d := range g.loads {
+		for kind := range d.lines {
+			if err := c.line(g, &d.lines[kind], kind); err != nil {
+				return fmt.Errorf("workload %d, line %d: %w", i, kind, err)
+			}
+		}
+		if d.extra < 0 || d.probes < 0 {
+			return fmt.Errorf("workload %d: %d probes, %d on extra slots", i, d.probes, d.extra)
+		}
+		c.extra += d.extra
+		c.wantProbes += d.probes
+	}
+	for _, i := range [...]int{probes, extras} {
+		if err := c.line(g, g.lanes[i], i); err != nil {
+			return fmt.Errorf("lane %d: %w", i, err)
+		}
+	}
+	if c.extra != g.side[extras].used || g.side[probes].used > g.side[slots].used {
+		return fmt.Errorf("%d on extra slots, %d counted, %d in the lane", g.side[extras].used, c.extra, g.side[probes].used)
+	}
+	for kind, s := range g.side {
+		if err := s.check(&c, kind); err != nil {
+			return fmt.Errorf("side %d: %w", kind, err)
+		}
+	}
+	if err := c.keys(g); err != nil {
+		return err
+	}
+	switch {
+	case c.waiting != g.waiting || c.flows != len(g.flows):
+		return fmt.Errorf("%d wait in %d flows, counted %d in %d", c.waiting, c.flows, g.waiting, len(g.flows))
+	case c.probes != g.probes || c.wantProbes != g.probes:
+		return fmt.Errorf("%d probes wait, counted %d and %d", c.probes, g.probes, c.wantProbes)
+	case g.slack != (g.side[slots].free() > 0):
+		return fmt.Errorf("a slot is free: %v", !g.slack)
+	case g.byTime.check() >= 0 || g.bySlack.check() >= 0:
+		return fmt.Errorf("the heaps of what is due are broken")
+	}
+	return nil
+}
+
+// census is a fresh count of everything.
+type census struct {
+	used, lines        [sides]int
+	open, dry, late    [sides]int
+	sums               [sides]sums
+	waiting, flows     int
+	probes, wantProbes int
+	extra              int
+}
+
+// line verifies one line: links, order, counts, flows, and where it is.
+func (c *census) line(g *Gate, l *line, kind int) error {
 	n, last, passing := 0, uint64(0), true
 	var prev *Waiter
-	for w := q.head; w != nil; w = w.links[q.lane].next {
+	for w := l.head; w != nil; w = w.links[l.link].next {
+		f := w.links[l.link].flow
 		switch {
-		case w.gate != g:
+		case w.gate != g || w.halted:
 			return fmt.Errorf("a waiter of key %d is in line but does not wait", w.Key)
-		case w.links[q.lane].prev != prev:
+		case w.links[l.link].prev != prev:
 			return fmt.Errorf("a waiter of key %d has a wrong predecessor", w.Key)
 		case w.seq <= last:
 			return fmt.Errorf("order: %d after %d", w.seq, last)
-		case w.overtaken && !passing && q.lane == mainLane:
+		case w.overtaken && !passing && l.link == mainLine:
 			return fmt.Errorf("waiter %d is passed over behind one that is not", w.seq)
+		case f == nil || f.line != l || f.key != w.Key || f.slot != (w.Want == Slot):
+			return fmt.Errorf("waiter %d is in a wrong flow", w.seq)
+		case l.load != nil && g.loads[w.Workload] != l.load:
+			return fmt.Errorf("waiter %d is in the line of another workload", w.seq)
+		case g.keys[w.Key].paused:
+			return fmt.Errorf("waiter %d is in line but its key is paused", w.seq)
+		}
+		if l.load != nil && w.Probe {
+			c.probes++
 		}
 		passing = w.overtaken
 		prev, last, n = w, w.seq, n+1
 	}
-	if n != q.n || q.tail != prev {
-		return fmt.Errorf("%d in line, counted %d, tail right: %v", n, q.n, q.tail == prev)
+	if n != l.n || l.tail != prev {
+		return fmt.Errorf("%d in line, counted %d, tail right: %v", n, l.n, l.tail == prev)
 	}
-	return q.checkKeys()
+	if l.load != nil {
+		c.waiting += n
+	}
+	return c.place(l, kind)
 }
 
-func (q *fifo) checkKeys() error {
-	total, ready := 0, 0
-	for k := range q.keys {
-		e := &q.keys[k]
-		n := 0
-		var prev *Waiter
-		for w := e.first; w != nil; w = w.links[q.lane].keyNext {
-			if int(w.Key) != k || w.links[q.lane].keyPrev != prev {
-				return fmt.Errorf("key %d: list broken at waiter %d of key %d", k, w.seq, w.Key)
+// place verifies what follows from a line's numbers.
+func (c *census) place(l *line, kind int) error {
+	if l.used < 0 || l.own < 0 || l.most < l.own {
+		return fmt.Errorf("%d used, %d own, %d at most", l.used, l.own, l.most)
+	}
+	if i := l.flows.check(); i >= 0 {
+		return fmt.Errorf("the heap of flows is broken at %d", i)
+	}
+	runs, ready, late := l.n > 0 && l.used < l.most, len(l.flows.items) > 0, l.n > 0 && l.head.overtaken
+	if (l.inOpen > 0) != (runs && ready) || (l.inDry > 0) != (runs && !ready && !late) || (l.inLate > 0) != late {
+		return fmt.Errorf("%d wait, %d of %d used, ready %v, late %v, but open %d, dry %d, late %d",
+			l.n, l.used, l.most, ready, late, l.inOpen, l.inDry, l.inLate)
+	}
+	c.used[kind] += l.used
+	c.open[kind] += min(int(l.inOpen), 1)
+	c.dry[kind] += min(int(l.inDry), 1)
+	c.late[kind] += min(int(l.inLate), 1)
+	own := min(l.n, max(l.own-l.used, 0))
+	s := &c.sums[kind]
+	s.kept += max(l.keep-l.used, 0)
+	s.borrowed += max(l.used-l.own, 0)
+	s.useful += own
+	s.more += min(l.n, max(l.most-l.used, 0)) - own
+	return nil
+}
+
+func (s *side) check(c *census, kind int) error {
+	switch {
+	case s.used != c.used[kind] || s.sums != c.sums[kind]:
+		return fmt.Errorf("%d used, sums %+v, counted %d, %+v", s.used, s.sums, c.used[kind], c.sums[kind])
+	case len(s.open.items) != c.open[kind] || len(s.dry.items) != c.dry[kind] || len(s.late.items) != c.late[kind]:
+		return fmt.Errorf("%d, %d, %d lines in the heaps, counted %d, %d, %d", len(s.open.items), len(s.dry.items),
+			len(s.late.items), c.open[kind], c.dry[kind], c.late[kind])
+	case s.open.check() >= 0 || s.dry.check() >= 0 || s.late.check() >= 0:
+		return fmt.Errorf("a heap of lines is broken")
+	}
+	return nil
+}
+
+// keys verifies the flows by key, and that nobody waits who could go.
+func (c *census) keys(g *Gate) error {
+	halted, hot, active := 0, 0, 0
+	for k := range g.keys {
+		e := &g.keys[k]
+		waiting, parked := 0, 0
+		var prev *flow
+		for f := e.flows; f != nil; f = f.next {
+			if err := c.flow(g, f, Key(k)); err != nil {
+				return fmt.Errorf("key %d: %w", k, err)
 			}
-			prev, n = w, n+1
+			if f.prev != prev {
+				return fmt.Errorf("key %d: the list of flows is broken", k)
+			}
+			prev = f
+			if f.served() {
+				waiting += f.n
+			}
+			if f.parked() {
+				parked++
+			}
 		}
-		if n != e.n || e.last != prev {
-			return fmt.Errorf("key %d: %d in its list, counted %d", k, n, e.n)
+		switch {
+		case waiting != e.waiting || parked != e.parked:
+			return fmt.Errorf("key %d: %d wait, %d flows parked, counted %d, %d", k, waiting, parked, e.waiting, e.parked)
+		case (e.active > 0) != (waiting > 0) || e.active > 0 && g.active[e.active-1] != Key(k):
+			return fmt.Errorf("key %d: %d wait, active %d", k, waiting, e.active)
+		case e.hot > 0 && (parked == 0 || e.dry || g.hot[e.hot-1] != Key(k)), e.hot == 0 && parked > 0 && !e.dry:
+			return fmt.Errorf("key %d: %d flows parked, dry %v, hot %d", k, parked, e.dry, e.hot)
+		case e.nHalted > 0 && !e.paused:
+			return fmt.Errorf("key %d: %d halted without a pause", k, e.nHalted)
 		}
-		in := e.first != nil && !e.dry
-		if in != (e.pos != 0) || in && q.heap[e.pos-1] != Key(k) {
-			return fmt.Errorf("key %d: ready and waited for: %v, heap position %d", k, in, e.pos)
+		n, last := 0, uint64(0)
+		for w := e.halted; w != nil; w = w.links[mainLine].next {
+			if !w.halted || w.gate != g || w.Key != Key(k) || w.seq <= last {
+				return fmt.Errorf("key %d: the list of the halted is broken at %d", k, w.seq)
+			}
+			n, last = n+1, w.seq
 		}
-		if in {
-			ready++
+		if n != e.nHalted {
+			return fmt.Errorf("key %d: %d halted, counted %d", k, n, e.nHalted)
 		}
-		total += n
+		halted += n
+		hot += min(int(e.hot), 1)
+		active += min(int(e.active), 1)
 	}
-	if total != q.n || ready != len(q.heap) {
-		return fmt.Errorf("%d in key lists of %d, %d ready in a heap of %d", total, q.n, ready, len(q.heap))
+	if halted != g.halted || hot != len(g.hot) || active != len(g.active) {
+		return fmt.Errorf("%d halted, %d hot, %d active, counted %d, %d, %d", halted, hot, active, g.halted, len(g.hot), len(g.active))
 	}
-	for i := 1; i < len(q.heap); i++ {
-		if q.before(i, (i-1)/2) {
-			return fmt.Errorf("heap order broken at %d", i)
+	return nil
+}
+
+func (c *census) flow(g *Gate, f *flow, k Key) error {
+	c.flows++
+	n, link := 0, f.line.link
+	var prev *Waiter
+	for w := f.first; w != nil; w = w.links[link].flowNext {
+		if w.links[link].flow != f || w.links[link].flowPrev != prev {
+			return fmt.Errorf("a flow is broken at waiter %d", w.seq)
 		}
+		prev, n = w, n+1
+	}
+	switch {
+	case n == 0 || n != f.n || f.last != prev || f.key != k || g.flows[f.name] != f:
+		return fmt.Errorf("a flow of key %d has %d waiters, counted %d", f.key, n, f.n)
+	case f.slot && f.parked():
+		return fmt.Errorf("a flow that needs no server is parked")
+	case f.line.load != nil && (f.slot || !g.keys[k].dry) && f.line.side.may(f.line):
+		return fmt.Errorf("waiter %d waits, but may have a permit and perhaps a server", f.first.seq)
 	}
 	return nil
 }

@@ -1,169 +1,223 @@
 package admission
 
-// dispatch refuses who is too old, then grants free slots as long as somebody
-// can use one.
+// dispatch refuses who is too old, then grants what is free as long as somebody
+// can use it.
 func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
-	out = g.expire(now, out)
-	g.favour(now)
-	for g.running < g.plan.Slots {
-		w, lane := g.pick()
+	if g.waiting > 0 {
+		g.look(now)
+		out = g.expire(now, out)
+		g.favour(now)
+	}
+	for g.waiting > 0 {
+		w, t := g.pick()
 		if w == nil {
 			break
 		}
-		grant, ok := g.supply.Reserve(w.Key, now)
+		grant, ok := uint32(0), true
+		if w.Want != Slot {
+			grant, ok = g.supply.Reserve(w.Key, now)
+		}
 		if !ok {
-			g.setReady(w.Key, false)
-			g.favour(now) // the head may have looked served until now
+			g.drained(w.Key)
+			g.favour(now) // a head may have looked served until now
 			continue
 		}
-		if !lane {
-			g.queue.Take(w, now)
-		} else {
-			g.queue.Remove(w)
-		}
-		if w.Probe {
-			g.lane.Remove(w)
-		}
-		w.gate = nil
-		out = append(out, g.granted(now, w, grant, lane))
-		g.tell(now, w.Key)
+		g.pass(now, w, t)
+		g.remove(w)
+		out = append(out, g.granted(now, w, grant, t))
+		g.tell(now, w)
 	}
-	g.tellFree(now)
+	g.seeSlack(now)
+	g.tellUsable(now)
 	return out
 }
 
-// pick chooses who goes next among those whose keys may have a server, and
-// whether it needs the lane's privilege for it.
-func (g *Gate) pick() (w *Waiter, lane bool) {
-	w = g.queue.Next()
-	if g.inLane == 0 {
-		if p := g.lane.Next(); p != nil && p != w {
-			return p, true
+// pick chooses who goes next among those whose keys may have a server, and on
+// which permit.
+func (g *Gate) pick() (w *Waiter, t Ticket) {
+	next := g.best(g.side[slots])
+	if g.side[slots].free() > 0 {
+		if p := g.best(g.side[probes]); p != nil && (next == nil || p.first != next.first) {
+			return p.first, ticket(p.first, probes)
 		}
 	}
-	return w, false
-}
-
-// expire refuses everybody who waited for the maximum time: NoServerWait where
-// the database is away, else MaxWait. Being the first thing that every dispatch
-// does, it keeps them from being granted. It notes when the next is due.
-func (g *Gate) expire(now int64, out []Verdict) []Verdict {
-	shortest := min(g.plan.Workloads[0].MaxWait, g.plan.Workloads[0].NoServerWait)
-	g.due = never
-	for w := g.queue.Oldest(); w != nil; {
-		younger := g.queue.Younger(w)
-		if now-w.arrived < shortest {
-			g.due = min(g.due, w.arrived+shortest) // and so all behind it
-			break
-		}
-		limit, reason := g.plan.Workloads[0].MaxWait, QueueAge
-		if g.down != nil && g.down.Down(w.Key) {
-			limit, reason = g.plan.Workloads[0].NoServerWait, NoServer
-		}
-		if now-w.arrived >= limit {
-			out = append(out, g.evict(now, w, reason))
-		} else {
-			g.due = min(g.due, w.arrived+limit)
-		}
-		w = younger
+	kind := slots
+	if next == nil {
+		next, kind = g.best(g.side[extras]), extras
 	}
-	return out
+	if s := g.best(g.side[sessions]); s != nil && (next == nil || s.first.seq < next.first.seq) {
+		next, kind = s, sessions
+	}
+	if next == nil {
+		return nil, t
+	}
+	return next.first, ticket(next.first, kind)
 }
 
-// favour gives up a server of another key for the head of the line, if it is
-// time.
-func (g *Gate) favour(now int64) {
-	w := g.queue.Head()
-	if w == nil || !w.overtaken || now < g.favourAt(w) || g.queue.Next() == w {
+// ticket is what w gets on a permit of a kind.
+func ticket(w *Waiter, kind int) Ticket {
+	return Ticket{Workload: w.Workload, Want: w.Want, Lane: kind == probes, Extra: kind == extras}
+}
+
+// pass notes who is passed over because w is granted t.
+func (g *Gate) pass(now int64, w *Waiter, t Ticket) {
+	if g.waiting == 0 || t.Lane || t.Extra {
 		return
 	}
-	if g.supply.Steal(w.Key, now) {
-		g.moved, g.hasMoved = now, true
-		g.stats.moves++
+	l := g.loads[w.Workload].line(w)
+	l.side.passOver(l, now)
+	if w.Want != Slot {
+		seq := w.seq
+		if w.gate == nil { // a newcomer
+			seq = never
+		}
+		g.side[slots+sessions-l.kind()].passOlder(seq, now)
+	}
+	l.passOver(w, now)
+	l.side.settle(l)
+}
+
+// favour gives up a server of another key for the head of a line, if it is
+// time.
+func (g *Gate) favour(now int64) {
+	const tries = 8 // of those who were passed over; the rest has its turn later
+	for _, s := range [...]*side{g.side[slots], g.side[sessions]} {
+		for i := 0; i < min(len(s.late.items), tries); i++ {
+			l := s.late.items[i]
+			if l.head.passed+passOver > now || g.hasMoved && now < g.moved+s.moveGap(l) {
+				continue
+			}
+			if k := l.head.Key; l.head.Want != Slot && l.used < l.most && g.keys[k].dry && g.supply.Steal(k, now) {
+				g.moved, g.hasMoved = now, true
+				g.moves++
+			}
+		}
 	}
 }
 
-// favourAt is when head may have another key's server: not before it was
-// passed over for long enough, nor too soon after the last move.
-func (g *Gate) favourAt(head *Waiter) int64 {
-	if head == nil || !head.overtaken {
-		return never
+// moveGap is how soon after another move one may be made for l.
+func (s *side) moveGap(l *line) int64 {
+	if !l.borrows && s.borrowed > 0 {
+		return moveOwn
 	}
-	at := head.passed + passOver
-	if g.hasMoved {
-		at = max(at, g.moved+moveEvery)
+	return moveEvery
+}
+
+// favourAt is when a head may have another key's server: not before it was
+// passed over for long enough, nor too soon after the last move.
+func (g *Gate) favourAt() int64 {
+	at := int64(never)
+	for _, s := range [...]*side{g.side[slots], g.side[sessions]} {
+		l, ok := s.late.top()
+		if !ok {
+			continue
+		}
+		due := l.head.passed + passOver
+		if g.hasMoved {
+			due = max(due, g.moved+s.moveGap(l))
+		}
+		at = min(at, due)
 	}
 	return at
 }
 
-// granted accounts for a ticket to w, which is in no queue any more.
-func (g *Gate) granted(now int64, w *Waiter, grant uint32, lane bool) Verdict {
-	g.running++
-	if lane {
-		g.inLane++
+// granted accounts for a ticket to w, which is in no line any more.
+func (g *Gate) granted(now int64, w *Waiter, grant uint32, t Ticket) Verdict {
+	d := g.loads[t.Workload]
+	l := d.line(w)
+	if t.Extra {
+		d.extra++
+		g.side[extras].use(g.lanes[extras], 1)
+	} else {
+		l.side.use(l, 1)
 	}
+	if t.Lane {
+		g.side[probes].use(g.lanes[probes], 1)
+	}
+	g.seeSlack(now)
 	waited := now - w.arrived
-	g.stats.granted++
-	g.stats.served.add(waited)
+	d.stats.granted[w.Want]++
+	d.stats.served.add(waited)
 	return Verdict{
-		W: w, Outcome: Granted, Ticket: Ticket{Workload: w.Workload, Want: w.Want, Lane: lane}, Grant: grant,
-		Waited: waited, Queued: g.queue.Len(), Slots: g.plan.Slots,
+		W: w, Outcome: Granted, Ticket: t, Grant: grant,
+		Waited: waited, Queued: d.waiting(), Slots: d.part,
 	}
 }
 
 // evict takes w out of the queue and refuses it.
 func (g *Gate) evict(now int64, w *Waiter, r Reason) Verdict {
 	g.remove(w)
-	g.tell(now, w.Key)
+	g.tell(now, w)
 	return g.refusal(now, w, r)
 }
 
-// refusal accounts for a refusal of w, which is in no queue.
+// refusal accounts for a refusal of w, which is in no line.
 func (g *Gate) refusal(now int64, w *Waiter, r Reason) Verdict {
+	d := g.loads[w.Workload]
 	waited := now - w.arrived
-	g.stats.refused[r]++
-	g.stats.turnedAway.add(waited)
+	d.stats.refused[r]++
+	d.stats.turnedAway.add(waited)
 	return Verdict{
 		W: w, Outcome: Refused, Reason: r, Waited: waited,
-		Queued: g.queue.Len(), Slots: g.plan.Slots, RetryAfter: g.retryAfter(),
+		Queued: d.waiting(), Slots: d.part, RetryAfter: g.retryAfter(d),
 	}
 }
 
 // retryAfter is the hint of Verdict.RetryAfter.
-func (g *Gate) retryAfter() int64 {
+func (g *Gate) retryAfter(d *load) int64 {
 	const least, most = 100e6, 5e9
-	work := 2 * g.drain.toDrain(g.queue.Len(), g.plan.Slots)
+	work := 2 * d.drain.toDrain(d.waiting(), d.part)
 	return int64(min(max(work, least), most) * (0.5 + g.rnd()))
 }
 
-// remove takes w out of its lines without a turn.
+// remove takes w out of where it waits without a turn.
 func (g *Gate) remove(w *Waiter) {
-	g.queue.Remove(w)
-	if w.Probe {
-		g.lane.Remove(w)
+	if w.halted {
+		g.unhalt(w)
+	} else {
+		g.exit(w)
 	}
 	w.gate = nil
 }
 
-func (g *Gate) setReady(k Key, ready bool) {
-	g.queue.SetReady(k, ready)
-	g.lane.SetReady(k, ready)
+// usableTotal is how many servers more could be used now, over all keys.
+func (g *Gate) usableTotal() int {
+	return g.side[slots].usable() + g.side[sessions].usable() + g.side[extras].usable()
 }
 
-// free is how many more tickets the slots allow.
-func (g *Gate) free() int { return max(g.plan.Slots-g.running, 0) }
-
-// tell passes on that the number of k's waiters changed.
-func (g *Gate) tell(now int64, k Key) {
-	g.told = g.free()
-	g.supply.Demand(k, g.queue.Waiting(k), g.told, now)
+// usable reports whether somebody who waits for a server of k could use one now.
+func (g *Gate) usable(k Key) bool {
+	if int(k) >= len(g.keys) {
+		return false
+	}
+	for f := g.keys[k].flows; f != nil; f = f.next {
+		if !f.slot && f.line != g.lanes[probes] && f.line.side.may(f.line) {
+			return true
+		}
+	}
+	return false
 }
 
-// tellFree passes on that the number of free slots changed, if anybody waits:
-// without waiters there is no demand that it could limit, and the next one
-// brings the number along.
-func (g *Gate) tellFree(now int64) {
-	if w := g.queue.Head(); w != nil && g.free() != g.told {
-		g.tell(now, w.Key)
+// tell passes on that the number of those changed who wait for a server of w's
+// key.
+func (g *Gate) tell(now int64, w *Waiter) {
+	if w.Want == Slot {
+		return
+	}
+	g.told = g.usableTotal()
+	g.supply.Demand(w.Key, g.keys[w.Key].waiting, g.told, now)
+}
+
+// tellUsable passes on that the number of servers changed that could be used,
+// if anybody waits: without waiters there is no demand that it could limit, and
+// the next one brings the number along.
+func (g *Gate) tellUsable(now int64) {
+	if len(g.active) == 0 {
+		return
+	}
+	if n := g.usableTotal(); n != g.told {
+		g.told = n
+		k := g.active[0]
+		g.supply.Demand(k, g.keys[k].waiting, n, now)
 	}
 }

@@ -3,10 +3,12 @@ package admission
 import "math"
 
 const (
-	// passOver is how long affinity may pass over the head of the line.
+	// passOver is how long affinity may pass over the head of a line.
 	passOver = 50e6
-	// moveEvery is the shortest time between two servers given up by force.
+	// moveEvery is the shortest time between two servers given up by force,
+	// moveOwn where the head's line uses less than its part while others borrow.
 	moveEvery = 500e6
+	moveOwn   = 50e6
 	// maxAuto bounds the automatic queue length, slotsAuto times the slots is
 	// its floor.
 	maxAuto   = 1000
@@ -19,25 +21,42 @@ const (
 // guards it together with its Supply. Times are the caller's monotonic
 // nanoseconds and must not run backwards.
 type Gate struct {
-	due    int64 // when the next waiter is too old, as expire saw it
-	plan   Plan
-	supply Supply
-	down   Downer // supply, if it knows
-	rnd    func() float64
+	plan    Plan
+	supply  Supply
+	down    Downer // supply, if it knows
+	warm    Warmer
+	changes Changer
+	rnd     func() float64
 
-	queue Queue // everybody who waits
-	lane  *fifo // the probes among them
+	side  [sides]*side
+	lanes [sides]*line // of probes and extras
+	loads []*load      // by workload
+	keys  []keyState   // by key
 
-	running  int  // tickets out
-	inLane   int  // of these by the lane's privilege: 0 or 1
+	flows  map[uint64]*flow // with waiters, by name
+	unused *flow            // to be used again
+	hot    []Key            // may have a server, and has parked flows
+	active []Key            // somebody waits for a server
+
+	byTime  heap[*flow] // by the time when the first waiter is too old
+	bySlack heap[*flow] // the same, on the time on which slots are busy
+	seen    uint64      // of changes
+	slack   bool        // a slot is free,
+	// since slackFrom; before that one was free for slackSum.
+	slackFrom, slackSum int64
+
+	waiting  int // in lines,
+	probes   int // of these probes
+	halted   int // while their keys are paused
+	pauseNew bool
 	draining bool // refuse everybody
 
 	seq      uint64
-	told     int // free slots that the supply was last told of
+	told     int // servers more that the supply was last told could be used
 	moved    int64
 	hasMoved bool // moved is the time of a move
+	moves    uint64
 	drain    drainRate
-	stats    counters
 }
 
 // New returns a gate over s. rnd returns numbers in [0, 1) and spreads the
@@ -46,24 +65,67 @@ func New(p Plan, s Supply, rnd func() float64) *Gate {
 	if rnd == nil {
 		rnd = func() float64 { return 0.5 }
 	}
-	g := &Gate{plan: p.withDefaults(), supply: s, rnd: rnd, queue: newFIFO(mainLane), lane: newFIFO(probeLane)}
+	g := &Gate{supply: s, rnd: rnd, flows: make(map[uint64]*flow)}
+	earlier := func(a, b *flow) bool { return a.due < b.due }
+	g.byTime = heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inTime }}
+	g.bySlack = heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inSlack }}
+	for i := range g.side {
+		g.side[i] = newSide()
+	}
+	for _, i := range [...]int{probes, extras} {
+		g.lanes[i] = newLine(g.side[i], nil, laneLine, uint64(i))
+	}
 	g.down, _ = s.(Downer)
+	g.warm, _ = s.(Warmer)
+	g.changes, _ = s.(Changer)
+	if a, ok := s.(Asker); ok {
+		a.Ask(g.usable)
+	}
+	g.set(p)
 	return g
 }
 
-// Admit asks for a ticket for w. The verdict is Granted when a slot and an
-// idle server of w's key are free and nobody of its key waits; else Queued, or
-// Refused when the queue is full or the gate drains. It panics if w waits
-// already.
+// set puts a plan into force.
+func (g *Gate) set(p Plan) {
+	g.plan = p.withDefaults()
+	g.side[slots].limit = g.plan.Slots
+	g.side[sessions].limit = g.plan.Connections
+	g.side[probes].limit = 1
+	g.side[extras].limit = g.plan.Extra
+	for _, i := range [...]int{probes, extras} {
+		g.lanes[i].configure(g.side[i].limit, 1, 0, 0, false)
+		g.side[i].settle(g.lanes[i])
+	}
+	for i := range g.loads {
+		g.configure(i)
+	}
+	g.grow(len(g.plan.Workloads))
+}
+
+// Admit asks for a ticket for w. The verdict is Granted when w's workload may
+// have one, an idle server of w's key is free if it needs one, and nobody waits
+// who could have that server; else Queued, or Refused when the queue is full or
+// the gate drains. It panics if w waits already.
 func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 	if w.gate != nil {
 		panic("admission: Admit of a waiter that waits already")
 	}
-	w.arrived, w.overtaken = now, false
+	w.arrived, w.overtaken, w.start = now, false, 0
+	g.grow(int(w.Workload) + 1)
 	if g.draining {
 		return g.refusal(now, w, Draining)
 	}
-	if g.queue.Len() > 0 {
+	if w.Want == Transaction {
+		g.side[sessions].leave = 1 // or the sessions could keep everything
+	}
+	if g.key(w.Key).paused {
+		g.seq++
+		w.seq, w.gate = g.seq, g
+		g.halt(w)
+		return g.queued(w)
+	}
+	if g.waiting > 0 {
+		g.look(now)
 		g.favour(now)
 	}
 	if v, ok := g.direct(now, w); ok {
@@ -74,50 +136,77 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 	}
 	g.seq++
 	w.seq, w.gate = g.seq, g
-	g.queue.Push(w)
-	if w.Probe {
-		g.lane.Push(w)
-	}
-	g.tell(now, w.Key)
-	return Verdict{W: w, Outcome: Queued, Queued: g.queue.Len(), Slots: g.plan.Slots}
+	g.enter(now, w)
+	g.tell(now, w)
+	return g.queued(w)
 }
 
-// direct grants w without queueing if it may go before all who wait: because
-// nobody of its key does, or because it is a probe and the lane is free.
+func (g *Gate) queued(w *Waiter) Verdict {
+	d := g.loads[w.Workload]
+	return Verdict{W: w, Outcome: Queued, Queued: d.waiting(), Slots: d.part}
+}
+
+// direct grants w without queueing if it may go before all who wait.
 func (g *Gate) direct(now int64, w *Waiter) (v Verdict, ok bool) {
-	if g.running >= g.plan.Slots {
+	t, ok := g.door(w)
+	if !ok {
 		return v, false
 	}
-	lane := false
-	if g.queue.Waiting(w.Key) > 0 {
-		if !w.Probe || g.inLane > 0 || g.lane.Waiting(w.Key) > 0 {
+	grant := uint32(0)
+	if w.Want != Slot {
+		if grant, ok = g.supply.Reserve(w.Key, now); !ok {
+			g.drained(w.Key)
 			return v, false
 		}
-		lane = true
 	}
-	grant, ok := g.supply.Reserve(w.Key, now)
-	if !ok {
-		g.setReady(w.Key, false)
-		return v, false
-	}
-	if !lane && g.queue.Len() > 0 {
-		g.queue.Take(w, now)
-	}
-	v = g.granted(now, w, grant, lane)
-	g.tellFree(now)
+	g.pass(now, w, t)
+	v = g.granted(now, w, grant, t)
+	g.tellUsable(now)
 	return v, true
+}
+
+// door says which permit w may have at once: because nobody could use w's
+// server in its place, or because it is one of a lane.
+func (g *Gate) door(w *Waiter) (t Ticket, ok bool) {
+	t = Ticket{Workload: w.Workload, Want: w.Want}
+	l := g.loads[w.Workload].line(w)
+	if l.side.may(l) && (w.Want == Slot || !g.ahead(w.Key)) {
+		return t, true
+	}
+	lane := g.lane(w)
+	if lane == nil || lane.side.free() == 0 || lane == g.lanes[probes] && l.side.free() == 0 {
+		return t, false
+	}
+	if g.flows[lane.flowName(w.Key, w.Want == Slot)] != nil {
+		return t, false // its own kind waits
+	}
+	t.Lane, t.Extra = lane == g.lanes[probes], lane == g.lanes[extras]
+	return t, true
+}
+
+// lane returns the lane in which w may stand beside its line; nil = none.
+func (g *Gate) lane(w *Waiter) *line {
+	switch {
+	case w.Want == Session:
+		return nil
+	case w.Reserved && g.plan.Extra > 0:
+		return g.lanes[extras]
+	case w.Probe:
+		return g.lanes[probes]
+	}
+	return nil
 }
 
 // Withdraw takes w out of the queue, because its client left or cancelled. It
 // returns false if w does not wait here: its final verdict was made, and a
-// grant among them is the caller's to end with Done.
+// grant among them is the caller's to end with Done or Release.
 func (g *Gate) Withdraw(now int64, w *Waiter) bool {
 	if w.gate != g {
 		return false
 	}
 	g.remove(w)
-	g.stats.withdrawn++
-	g.tell(now, w.Key)
+	g.loads[w.Workload].stats.withdrawn++
+	g.tell(now, w)
 	return true
 }
 
@@ -125,45 +214,73 @@ func (g *Gate) Withdraw(now int64, w *Waiter) bool {
 // the ticket's server back first and say Supplied, so that the order sees it.
 // It panics if no such ticket is out.
 func (g *Gate) Done(now int64, t Ticket, held int64, out []Verdict) []Verdict {
-	if g.running == 0 || t.Lane && g.inLane == 0 {
+	if int(t.Workload) >= len(g.loads) {
 		panic("admission: Done without a ticket")
 	}
-	if t.Lane {
-		g.inLane--
+	d := g.loads[t.Workload]
+	l := &d.lines[slots]
+	switch {
+	case t.Want == Session:
+		panic("admission: Done of a session")
+	case t.Extra && d.extra > 0:
+		d.extra--
+		g.side[extras].use(g.lanes[extras], -1)
+	case t.Extra || l.used == 0 || t.Lane && g.side[probes].used == 0:
+		panic("admission: Done without a ticket")
+	default:
+		if t.Lane {
+			g.side[probes].use(g.lanes[probes], -1)
+		}
+		l.side.use(l, -1)
 	}
-	g.running--
+	d.drain.add(held)
 	g.drain.add(held)
+	return g.dispatch(now, out)
+}
+
+// Release ends a session of a workload: the server that it kept went back, or
+// ended. Say Supplied first. It panics if the workload has no session.
+func (g *Gate) Release(now int64, workload uint16, out []Verdict) []Verdict {
+	if int(workload) >= len(g.loads) || g.loads[workload].lines[sessions].used == 0 {
+		panic("admission: Release without a session")
+	}
+	l := &g.loads[workload].lines[sessions]
+	l.side.use(l, -1)
 	return g.dispatch(now, out)
 }
 
 // Supplied says that a server of k became idle.
 func (g *Gate) Supplied(now int64, k Key, out []Verdict) []Verdict {
-	g.setReady(k, true)
+	g.ready(k)
 	return g.dispatch(now, out)
 }
 
 // Unsupplied says that no server of k can be opened for a reason that will not
-// pass by itself (its role or database is refused). Its waiters are refused
-// with NoServer.
+// pass by itself (its role or database is refused). Who waits for one is
+// refused with NoServer, unless k is paused.
 func (g *Gate) Unsupplied(now int64, k Key, out []Verdict) []Verdict {
-	for w := g.queue.First(k); w != nil; w = g.queue.First(k) {
-		out = append(out, g.evict(now, w, NoServer))
+	for {
+		f := g.key(k).flows
+		for f != nil && !f.served() {
+			f = f.next
+		}
+		if f == nil {
+			break
+		}
+		out = append(out, g.evict(now, f.first, NoServer))
 	}
-	g.tellFree(now)
+	g.tellUsable(now)
 	return out
 }
 
 // Fire does what is due at now: refuses those who waited for the maximum time
-// and gives up a server for a head of the line that was passed over for too
-// long. next is when it wants to be called again; math.MaxInt64 = not by time
-// alone. Calling it at any other time does no harm.
+// and gives up a server for a head of a line that was passed over for too long.
+// next is when it wants to be called again; math.MaxInt64 = not by time alone.
+// Calling it at any other time does no harm.
 func (g *Gate) Fire(now int64, out []Verdict) (next int64, _ []Verdict) {
 	out = g.dispatch(now, out)
-	if g.queue.Len() == 0 {
-		return never, out
-	}
-	next = g.due
-	if due := g.favourAt(g.queue.Head()); due > now {
+	next = g.due(now)
+	if due := g.favourAt(); due > now {
 		next = min(next, due)
 	}
 	return next, out
@@ -173,7 +290,16 @@ func (g *Gate) Fire(now int64, out []Verdict) (next int64, _ []Verdict) {
 // effect as tickets end, a shorter MaxWait refuses those who are over it. A
 // lower MaxWaiting refuses newcomers only.
 func (g *Gate) Reconfigure(now int64, p Plan, out []Verdict) []Verdict {
-	g.plan = p.withDefaults()
+	g.look(now)
+	g.set(p)
+	g.seeSlack(now)
+	for _, k := range g.active {
+		for f := g.keys[k].flows; f != nil; f = f.next {
+			if f.line.load != nil {
+				g.schedule(f)
+			}
+		}
+	}
 	return g.dispatch(now, out)
 }
 
@@ -181,34 +307,29 @@ func (g *Gate) Reconfigure(now int64, p Plan, out []Verdict) []Verdict {
 // that are out go on.
 func (g *Gate) Drain(now int64, out []Verdict) []Verdict {
 	g.draining = true
-	for w := g.queue.Oldest(); w != nil; w = g.queue.Oldest() {
-		out = append(out, g.evict(now, w, Draining))
+	for _, d := range g.loads {
+		for i := range d.lines {
+			for w := d.lines[i].head; w != nil; w = d.lines[i].head {
+				out = append(out, g.evict(now, w, Draining))
+			}
+		}
+	}
+	for i := range g.keys {
+		for w := g.keys[i].halted; w != nil; w = g.keys[i].halted {
+			out = append(out, g.evict(now, w, Draining))
+		}
 	}
 	return out
 }
 
-// Waiting is how many wait, probes included.
-func (g *Gate) Waiting() int { return g.queue.Len() }
+// Waiting is how many wait, probes and those of paused keys included.
+func (g *Gate) Waiting() int { return g.waiting + g.halted }
 
-// maxWaiting is the queue's bound in force.
-func (g *Gate) maxWaiting() int {
-	if g.plan.Workloads[0].MaxWaiting > 0 {
-		return g.plan.Workloads[0].MaxWaiting
+// Bound is how many of a workload may wait, probes not counted: its MaxWaiting,
+// or the automatic one in force.
+func (g *Gate) Bound(workload uint16) int {
+	if int(workload) >= len(g.loads) {
+		return 0
 	}
-	floor := slotsAuto * max(g.plan.Slots, 1)
-	if !g.drain.known() {
-		// After a start everybody comes at once; to refuse them on a guess would
-		// break a good day, and max_wait bounds them all the same.
-		return max(floor, maxAuto)
-	}
-	n := g.drain.within(g.plan.Workloads[0].MaxWait, g.plan.Slots)
-	return max(floor, int(min(n, maxAuto)))
-}
-
-// full reports whether w's bound is reached.
-func (g *Gate) full(w *Waiter) bool {
-	if w.Probe {
-		return g.lane.Len() >= g.plan.ProbeWaiting
-	}
-	return g.queue.Len()-g.lane.Len() >= g.maxWaiting()
+	return g.loads[workload].maxWaiting()
 }

@@ -72,3 +72,10 @@ func (w *Waits) add(ns int64) {
 	w.Buckets[min(bits.Len64(uint64(max(ns, 0))/1e3), WaitBuckets-1)]++
 	w.Sum += ns
 }
+
+func (w *Waits) merge(o *Waits) {
+	for i, n := range o.Buckets {
+		w.Buckets[i] += n
+	}
+	w.Sum += o.Sum
+}

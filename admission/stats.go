@@ -1,23 +1,27 @@
 package admission
 
-// counters are what the gate counts for ever.
+// counters are what the gate counts for ever about a workload.
 type counters struct {
-	granted    uint64
+	granted    [wants]uint64
 	refused    [Reasons]uint64
 	withdrawn  uint64
-	moves      uint64
 	served     Waits
 	turnedAway Waits
 }
 
 // Stats is a snapshot of a gate. Counters only grow.
 type Stats struct {
-	Slots      int // of the plan in force
-	Running    int // tickets out
-	Lane       int // of these by the probe lane's privilege
-	Waiting    int // in the queue, probes included
-	Probes     int // of these probes
-	MaxWaiting int // the bound in force for others than probes
+	Slots       int // of the plan in force
+	Extra       int
+	Connections int
+	Running     int // tickets of transactions out
+	Lane        int // of these by the probe lane's privilege
+	Reserved    int // of these on Extra's slots
+	Sessions    int // servers that sessions keep
+	Waiting     int // in the queue, probes and those of paused keys included
+	Probes      int // of these probes, those of paused keys not included
+	Paused      int // of these because their key is paused
+	MaxWaiting  int // the sum of the workloads' bounds in force
 	// Oldest is when the oldest waiter arrived, in the caller's ns; meaningful
 	// only if Waiting > 0.
 	Oldest    int64
@@ -26,23 +30,115 @@ type Stats struct {
 	Granted   uint64
 	Refused   [Reasons]uint64 // by Reason
 	Withdrawn uint64
-	Moves     uint64 // servers of other keys given up for a head of the line
+	Moves     uint64 // servers of other keys given up for a head of a line
 	// GrantWaits are the waits of the granted, RefusalWaits those of the
 	// refused. A wait that is recorded only on success hides the incident.
 	GrantWaits, RefusalWaits Waits
+
+	// Workloads are by index; those that the plan does not know any more come
+	// last.
+	Workloads []WorkloadStats
 }
 
-// Stats returns a snapshot. It copies about 600 bytes.
+// WorkloadStats is a snapshot of one workload. Its counters only grow.
+type WorkloadStats struct {
+	Slots       int // its part, rounded, at least 1 if there are any
+	Connections int // the part of its sessions
+	Running     int
+	Reserved    int // of Running on Extra's slots
+	Sessions    int // servers that its sessions keep
+	Waiting     int
+	Probes      int
+	Paused      int
+	MaxWaiting  int
+	// Borrowed is how many of Running are beyond its own part, Lent how many of
+	// its own part others use. Which part of an idle one that is follows from
+	// how much of all idle ones is left.
+	Borrowed, Lent int
+	Oldest         int64   // see Stats
+	DrainRate      float64 // of its part
+
+	Granted                  [wants]uint64   // by Want
+	Refused                  [Reasons]uint64 // by Reason
+	Withdrawn                uint64
+	GrantWaits, RefusalWaits Waits
+}
+
+// Stats returns a snapshot. It walks over the workloads, and over those who wait
+// for a paused key.
 func (g *Gate) Stats() Stats {
 	s := Stats{
-		Slots: g.plan.Slots, Running: g.running, Lane: g.inLane,
-		Waiting: g.queue.Len(), Probes: g.lane.Len(), MaxWaiting: g.maxWaiting(),
-		DrainRate: g.drain.perSecond(g.plan.Slots),
-		Granted:   g.stats.granted, Refused: g.stats.refused, Withdrawn: g.stats.withdrawn,
-		Moves: g.stats.moves, GrantWaits: g.stats.served, RefusalWaits: g.stats.turnedAway,
+		Slots: g.plan.Slots, Extra: g.plan.Extra, Connections: g.plan.Connections,
+		Running: g.side[slots].used + g.side[extras].used, Lane: g.side[probes].used,
+		Reserved: g.side[extras].used, Sessions: g.side[sessions].used,
+		Waiting: g.Waiting(), Probes: g.probes, Paused: g.halted,
+		DrainRate: g.drain.perSecond(g.plan.Slots), Moves: g.moves,
+		Workloads: make([]WorkloadStats, len(g.loads)),
 	}
-	if w := g.queue.Oldest(); w != nil {
-		s.Oldest = w.arrived
+	idle := 0
+	for i, d := range g.loads {
+		w := d.snapshot()
+		idle += max(d.lines[slots].own-d.lines[slots].used, 0)
+		s.MaxWaiting += w.MaxWaiting
+		for want := range w.Granted {
+			s.Granted += w.Granted[want]
+		}
+		for r := range w.Refused {
+			s.Refused[r] += w.Refused[r]
+		}
+		s.Withdrawn += w.Withdrawn
+		s.GrantWaits.merge(&w.GrantWaits)
+		s.RefusalWaits.merge(&w.RefusalWaits)
+		s.Workloads[i] = w
+	}
+	g.lent(s.Workloads, idle)
+	g.oldestHalted(s.Workloads)
+	for i := range s.Workloads {
+		if w := &s.Workloads[i]; w.Waiting > 0 && (s.Oldest == 0 || w.Oldest < s.Oldest) {
+			s.Oldest = w.Oldest
+		}
 	}
 	return s
+}
+
+func (d *load) snapshot() WorkloadStats {
+	l, k := &d.lines[slots], &d.lines[sessions]
+	w := WorkloadStats{
+		Slots: d.part, Connections: k.own, Running: l.used + d.extra, Reserved: d.extra, Sessions: k.used,
+		Waiting: d.waiting(), Probes: d.probes, Paused: d.halted, MaxWaiting: d.maxWaiting(),
+		Borrowed: l.adds.borrowed, DrainRate: d.drain.perSecond(d.part),
+		Granted: d.stats.granted, Refused: d.stats.refused, Withdrawn: d.stats.withdrawn,
+		GrantWaits: d.stats.served, RefusalWaits: d.stats.turnedAway,
+	}
+	for i := range d.lines {
+		if h := d.lines[i].head; h != nil && (w.Oldest == 0 || h.arrived < w.Oldest) {
+			w.Oldest = h.arrived
+		}
+	}
+	return w
+}
+
+// lent spreads what is in use of all idle parts over those to whom they belong.
+func (g *Gate) lent(all []WorkloadStats, idle int) {
+	free := g.side[slots].free()
+	if idle <= free {
+		return
+	}
+	for i, d := range g.loads {
+		mine := max(d.lines[slots].own-d.lines[slots].used, 0)
+		all[i].Lent = (mine*(idle-free) + idle/2) / idle
+	}
+}
+
+func (g *Gate) oldestHalted(all []WorkloadStats) {
+	if g.halted == 0 {
+		return
+	}
+	for i := range g.keys {
+		for w := g.keys[i].halted; w != nil; w = w.links[mainLine].next {
+			if s := &all[w.Workload]; s.Oldest == 0 || w.arrived < s.Oldest {
+				s.Oldest = w.arrived
+			}
+		}
+	}
 }

@@ -49,11 +49,28 @@ type Waiter struct {
 
 	gate    *Gate // the gate it waits at; nil = does not wait
 	arrived int64
+	joined  int64  // when it came into its line, from the door or a pause
+	start   int64  // its flow's clock at that time, less what it had waited before; paused: minus that
 	seq     uint64 // order of arrival at this gate
-	// passed is when a younger waiter first went before this one, if overtaken.
+	// passed is when somebody first went before this one, if overtaken.
 	passed    int64
 	overtaken bool
-	links     [lanes]link
+	halted    bool // its key is paused: it stands in no line
+	links     [2]link
+}
+
+// The indices of a waiter's links: its workload's line, and the lane, if any,
+// in which it stands as well. The halted are linked by the first.
+const (
+	mainLine = iota
+	laneLine
+)
+
+// link is a waiter's place in one line: among all, and in its flow there.
+type link struct {
+	prev, next, flowPrev, flowNext *Waiter
+
+	flow *flow
 }
 
 // Waiting reports whether w stands in a queue: Admit answered Queued and no
@@ -155,9 +172,10 @@ type Supply interface {
 	// first. ok is false if there is none.
 	Reserve(k Key, now int64) (grant uint32, ok bool)
 	// Demand says that waiting waiters of k stand in the queue now and that
-	// free slots are free: a server more than that could not be used. It is
-	// called when either number changed.
-	Demand(k Key, waiting, free int, now int64)
+	// over all keys usable servers could be used at once: no more than the free
+	// slots, than those who wait, and than their workloads may have. It is called
+	// when either number changed.
+	Demand(k Key, waiting, usable int, now int64)
 	// Steal asks to give up an idle server of another key, even of one that is
 	// waited for, because a waiter of k was passed over for too long. It
 	// returns whether one is on its way out for k's sake now.
@@ -173,3 +191,13 @@ type Downer interface{ Down(k Key) bool }
 // Warming reports that servers are on their way, or k may get one at once, and
 // that nothing speaks against success.
 type Warmer interface{ Warming(k Key) bool }
+
+// Changer is a Supply that counts the changes of what Down and Warming say of
+// any key. The gate asks them again only after a change.
+type Changer interface{ Changes() uint64 }
+
+// Asker is a Supply that wants to ask back, when it considers to open a server:
+// usable reports whether somebody who waits for a server of k could use one at
+// once, as far as slots and the workloads' parts go. It may be called whenever
+// a method of the gate may.
+type Asker interface{ Ask(usable func(k Key) bool) }

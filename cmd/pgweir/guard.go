@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pgweir/pgweir/cmd/internal/console"
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
 	"github.com/pgweir/pgweir/cmd/internal/status"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
@@ -18,6 +19,8 @@ import (
 // HTTP talk to.
 type guard struct {
 	*proxy.Proxy
+	console *console.Console
+
 	log   *slog.Logger
 	level *slog.LevelVar
 	read  func(set map[string]string) (*config.Config, []config.Problem)
@@ -159,7 +162,7 @@ const (
 // force.
 func (g *guard) askUntilKnown(u config.Upstream) {
 	for told := false; g.end.Err() == nil; {
-		facts, err := ask(g.end, &u, g.log)
+		facts, err := askPostgres(g.end, &u, g.log)
 		if err == nil {
 			g.learn(&u, facts)
 			return
@@ -200,8 +203,8 @@ func (g *guard) learn(u *config.Upstream, facts config.Facts) {
 	}
 }
 
-// ask asks an upstream what budget = "auto" is worked out from.
-func ask(ctx context.Context, u *config.Upstream, log *slog.Logger) (config.Facts, error) {
+// askPostgres asks an upstream what budget = "auto" is worked out from.
+func askPostgres(ctx context.Context, u *config.Upstream, log *slog.Logger) (config.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	o := hostOptions(u)

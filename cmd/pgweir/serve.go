@@ -121,7 +121,7 @@ func (g *guard) run(ctx context.Context) error {
 	logBudgets(g.log, c, g.facts)
 	o := proxy.Options{
 		MaxLogins: c.MaxLogins, TextLimit: int(c.QueryTextLimit), StatementMemory: statementMemory,
-		Settings: s, Log: g.log, Console: g.console,
+		Settings: s, Log: g.log, Console: g.serveConsole,
 	}
 	if o.Listeners, err = listen(c.Listen, c.ReusePort); err != nil {
 		return err
@@ -136,6 +136,8 @@ func (g *guard) run(ctx context.Context) error {
 	if g.Proxy, err = proxy.New(o); err != nil {
 		return errors.Join(err, closeAll(o.Listeners))
 	}
+	g.console = console.New(g, console.Options{Version: versionText(), Log: g.log})
+	g.work.Go(func() { g.console.Run(end) })
 	closeHTTP, err := g.serveHTTP(c)
 	if err != nil {
 		return errors.Join(err, closeAll(o.Listeners))
@@ -173,7 +175,7 @@ func (g *guard) firstFacts(ctx context.Context) {
 		if !u.Budget.IsAuto() {
 			continue
 		}
-		facts, err := ask(ctx, u, g.log)
+		facts, err := askPostgres(ctx, u, g.log)
 		if err != nil {
 			g.log.Warn("Postgres does not answer yet; starting without it", "upstream", u.Name, "error", err)
 			continue
@@ -213,11 +215,11 @@ func closeAll(list []net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// console serves an administrator.
-func (g *guard) console(ctx context.Context, conn net.Conn, who proxy.Administrator) {
-	err := console.Serve(ctx, conn, console.Who{
+// serveConsole serves an administrator.
+func (g *guard) serveConsole(ctx context.Context, conn net.Conn, who proxy.Administrator) {
+	err := g.console.Serve(ctx, conn, console.Who{
 		User: who.Role, Database: who.Database, Admin: who.Admin, Addr: who.Addr, Key: who.Key, Params: who.Params, Cancel: who.Cancel,
-	}, g)
+	})
 	if err != nil {
 		g.log.Debug("console ended", "client", who.Addr, "error", err)
 	}

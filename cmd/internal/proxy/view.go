@@ -12,7 +12,6 @@ import (
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
-	"github.com/pgweir/pgweir/pool"
 )
 
 // view makes a snapshot. Loop thread.
@@ -220,10 +219,14 @@ func (v *view) pools(up *cluster) {
 			rows[p.Key].ServersCancelled++
 		}
 	}
-	for k := range rows {
-		if n, oldest := co.Gate().WaitingOf(admission.Key(k)); n > 0 {
-			rows[k].ClientsWaiting, rows[k].Oldest = n, time.Duration(v.now-oldest)
-		}
+	if co.Gate().Waiting() > 0 {
+		v.px.sessions.each(co, func(cl *session.Client) {
+			if cl.State() == session.Waiting {
+				r := &rows[cl.Info().Key]
+				r.ClientsWaiting++
+				r.Oldest = max(r.Oldest, time.Duration(v.now-cl.Requested()))
+			}
+		})
 	}
 	for _, g := range co.Groups() {
 		r := &rows[g.Key.Key]
@@ -261,15 +264,15 @@ func (v *view) workloads(up *cluster, gate admission.Stats, s *UpstreamState) {
 		w := &v.s.Workloads[i]
 		st := gate.Workloads[up.index[w.Name]]
 		r := &WorkloadState{
-			Name: w.Name, Upstream: up.name, Mode: w.Mode.String(), Share: st.Share, Part: st.Part,
-			Running: st.Running, Held: st.Held, Lent: st.Lent, Borrowed: st.Borrowed, Waiting: st.Waiting,
-			MaxWaiting: st.MaxWaiting, MaxWait: w.MaxWait, DrainRate: st.DrainRate, Granted: st.Granted,
+			Name: w.Name, Upstream: up.name, Mode: w.Mode.String(), Share: w.Share, Part: w.Share * float64(up.o.Load().Slots),
+			Running: st.Running, Held: st.Sessions, Lent: float64(st.Lent), Borrowed: float64(st.Borrowed), Waiting: st.Waiting,
+			MaxWaiting: st.MaxWaiting, MaxWait: w.MaxWait, DrainRate: st.DrainRate, Granted: st.Granted[admission.Transaction] + st.Granted[admission.Slot],
 			Withdrawn: st.Withdrawn, Refused: st.Refused, GrantWaits: st.GrantWaits, RefusalWaits: st.RefusalWaits,
 		}
 		if st.Waiting > 0 {
 			r.Oldest = time.Duration(v.now - st.Oldest)
 		}
-		s.Held += st.Held
+		s.Held += st.Sessions
 		rows[w.Name] = r
 	}
 	for _, g := range up.core.Groups() {

@@ -131,6 +131,9 @@ func (sv *Server) Data(b []byte, now int64) (used int) {
 			break
 		}
 	}
+	if sv.keeper != nil && sv.client == nil && !sv.closing && sv.link.Told() && !sv.link.MidMessage() {
+		sv.broken(ServerClosed, now) // its last word has been passed on: nothing may follow
+	}
 	if cl := sv.client; cl != nil && !sv.closing {
 		cl.group.Traffic.FromServers += uint64(used)
 		sv.answered(cl.group, now)

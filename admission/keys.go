@@ -1,0 +1,257 @@
+package admission
+
+// keyState is what the gate knows of a key.
+type keyState struct {
+	flows   *flow // those with waiters
+	waiting int   // how many wait for a server of it, the halted not counted
+	parked  int   // flows that are not in their line's heap
+	dry     bool  // known to have no idle server
+	hot     int32 // index in Gate.hot + 1: may have a server, and has parked flows
+	paused  bool
+	active  int32 // index in Gate.active + 1, while somebody waits for a server
+
+	halted, haltedLast *Waiter // who wait while it is paused, oldest first
+	nHalted            int
+
+	mode    mode
+	since   int64           // when it got into its mode
+	slackAt int64           // Gate.slackTime at that time
+	stood   [sessions + 1]int64 // how long its clocks had stood still until then, by side
+}
+
+// key returns k's state. The table grows with the keys ever seen and stays;
+// pointers into it are good until the next call with a new key.
+func (g *Gate) key(k Key) *keyState {
+	for int(k) >= len(g.keys) {
+		g.keys = append(g.keys, keyState{paused: g.pauseNew})
+	}
+	return &g.keys[k]
+}
+
+// flowName is the name of a flow of a line.
+func (l *line) flowName(k Key, slot bool) uint64 {
+	name := l.id<<33 | uint64(k)
+	if slot {
+		name |= 1 << 32
+	}
+	return name
+}
+
+// flow returns the flow of l to which w belongs, new if nobody of it waits.
+func (g *Gate) flow(now int64, l *line, w *Waiter) *flow {
+	name := l.flowName(w.Key, w.Want == Slot)
+	if f := g.flows[name]; f != nil {
+		return f
+	}
+	f := g.unused
+	if f == nil {
+		f = new(flow)
+	} else {
+		g.unused = f.next
+	}
+	*f = flow{line: l, key: w.Key, slot: w.Want == Slot, name: name}
+	g.flows[name] = f
+
+	k := g.key(w.Key)
+	f.next = k.flows
+	if f.next != nil {
+		f.next.prev = f
+	}
+	k.flows = f
+	k.parked++ // until it has somebody to be in the heap for
+	if f.served() && k.active == 0 {
+		g.activate(now, w.Key)
+	}
+	return f
+}
+
+// forget drops a flow in which nobody is left.
+func (g *Gate) forget(f *flow) {
+	k := g.key(f.key)
+	if f.parked() {
+		k.parked--
+	}
+	f.line.flows.put(f, false)
+	g.byTime.put(f, false)
+	g.bySlack.put(f, false)
+	delete(g.flows, f.name)
+	if f.prev == nil {
+		k.flows = f.next
+	} else {
+		f.prev.next = f.next
+	}
+	if f.next != nil {
+		f.next.prev = f.prev
+	}
+	*f = flow{next: g.unused}
+	g.unused = f
+	if k.parked == 0 {
+		g.cool(k)
+	}
+}
+
+// enter puts w into its line, and into its lane.
+func (g *Gate) enter(now int64, w *Waiter) {
+	l := g.loads[w.Workload].line(w)
+	w.joined = now
+	f := g.flow(now, l, w)
+	w.start += g.clock(now, f)
+	l.insert(w, f)
+	if f.served() {
+		g.keys[w.Key].waiting++
+	}
+	g.stand(f)
+	g.schedule(f)
+	if lane := g.lane(w); lane != nil {
+		f := g.flow(now, lane, w)
+		lane.insert(w, f)
+		g.stand(f)
+	}
+	g.waiting++
+	if w.Probe {
+		l.load.probes++
+		g.probes++
+	}
+}
+
+// stand puts f into its line's heap if it may have a server, or to its place
+// there.
+func (g *Gate) stand(f *flow) {
+	k := &g.keys[f.key]
+	if f.parked() && f.n == 1 && (f.slot || !k.dry) {
+		k.parked--
+		f.line.flows.put(f, true)
+	} else if !f.parked() {
+		f.line.flows.put(f, true)
+	}
+	f.line.side.settle(f.line)
+}
+
+// exit takes w out of its lines without a turn.
+func (g *Gate) exit(w *Waiter) {
+	if w.links[laneLine].flow != nil {
+		g.unlink(w, laneLine)
+	}
+	f := w.links[mainLine].flow
+	served := f.served()
+	if w.Probe {
+		f.line.load.probes--
+		g.probes--
+	}
+	g.unlink(w, mainLine)
+	if served {
+		g.keys[w.Key].waiting--
+		if g.keys[w.Key].waiting == 0 {
+			g.deactivate(w.Key)
+		}
+	}
+	g.waiting--
+}
+
+// unlink takes w out of one of its lines.
+func (g *Gate) unlink(w *Waiter, which int) {
+	f := w.links[which].flow
+	l := f.line
+	first := f.first == w
+	l.remove(w)
+	switch {
+	case f.n == 0:
+		g.forget(f)
+	case first:
+		if !f.parked() {
+			l.flows.put(f, true)
+		}
+		if which == mainLine {
+			g.schedule(f)
+		}
+	}
+	l.side.settle(l)
+}
+
+// ready says that k may have an idle server.
+func (g *Gate) ready(k Key) {
+	e := g.key(k)
+	e.dry = false
+	if e.parked > 0 && e.hot == 0 {
+		g.hot = append(g.hot, k)
+		e.hot = int32(len(g.hot))
+	}
+}
+
+// drained says that k has no idle server. Its flows leave their lines' heaps
+// when they come up there.
+func (g *Gate) drained(k Key) {
+	e := g.key(k)
+	e.dry = true
+	g.cool(e)
+}
+
+// cool takes a key out of the list of those whose parked flows are looked at.
+func (g *Gate) cool(e *keyState) {
+	if e.hot == 0 {
+		return
+	}
+	last := len(g.hot) - 1
+	moved := g.hot[last]
+	g.hot[e.hot-1] = moved
+	g.keys[moved].hot = e.hot
+	g.hot = g.hot[:last]
+	e.hot = 0
+}
+
+// park takes f out of its line's heap, for its key has no server.
+func (g *Gate) park(f *flow) {
+	f.line.flows.put(f, false)
+	g.key(f.key).parked++
+	f.line.side.settle(f.line)
+}
+
+// best is the flow of a side whose first waiter goes next: that of the first
+// line by order, oldest first within it, among those whose keys may have a
+// server. nil if nobody may go.
+func (g *Gate) best(s *side) *flow {
+	if s.free() == 0 {
+		return nil
+	}
+	var found *flow
+	for l, ok := s.open.top(); ok && found == nil; l, ok = s.open.top() {
+		if f := l.flows.items[0]; !f.slot && g.keys[f.key].dry {
+			g.park(f)
+		} else {
+			found = f
+		}
+	}
+	for _, k := range g.hot {
+		for f := g.keys[k].flows; f != nil; f = f.next {
+			if f.line.side == s && f.parked() && f.line.used < f.line.most && f.before(found) {
+				found = f
+			}
+		}
+	}
+	if found == nil || !s.may(found.line) {
+		return nil // and so no other, for it has the best claim
+	}
+	return found
+}
+
+// before is the order of the flows of a side.
+func (f *flow) before(o *flow) bool {
+	switch {
+	case o == nil:
+		return true
+	case f.line != o.line:
+		return f.line.before(o.line)
+	}
+	return f.first.seq < o.first.seq
+}
+
+// ahead reports whether somebody waits for a server of k who could go if it had
+// one: it has none then, or one that is not reported yet.
+func (g *Gate) ahead(k Key) bool {
+	for f := g.key(k).flows; f != nil; f = f.next {
+		if f.served() && f.line.side.may(f.line) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,132 @@
+package admission
+
+import "slices"
+
+// Pause stops the keys: who waits for one of them, or comes, is neither granted
+// nor refused, nor counted towards MaxWaiting, and the clock of its limit stands
+// still. Tickets that are out go on.
+func (g *Gate) Pause(now int64, keys []Key) {
+	g.look(now)
+	for _, k := range keys {
+		g.pause(now, k)
+	}
+	g.tellUsable(now)
+}
+
+// PauseAll pauses all keys, also those that come later.
+func (g *Gate) PauseAll(now int64) {
+	g.pauseNew = true
+	g.look(now)
+	for k := range g.keys {
+		g.pause(now, Key(k))
+	}
+}
+
+// Resume ends the pause of the keys. Who waited takes its place by age.
+func (g *Gate) Resume(now int64, keys []Key, out []Verdict) []Verdict {
+	for _, k := range keys {
+		g.resume(now, k)
+	}
+	return g.dispatch(now, out)
+}
+
+// ResumeAll ends every pause, also that of PauseAll.
+func (g *Gate) ResumeAll(now int64, out []Verdict) []Verdict {
+	g.pauseNew = false
+	for k := range g.keys {
+		g.resume(now, Key(k))
+	}
+	return g.dispatch(now, out)
+}
+
+// Paused reports whether k is paused.
+func (g *Gate) Paused(k Key) bool {
+	if int(k) >= len(g.keys) {
+		return g.pauseNew
+	}
+	return g.keys[k].paused
+}
+
+func (g *Gate) pause(now int64, k Key) {
+	e := g.key(k)
+	if e.paused {
+		return
+	}
+	e.paused = true
+	var all []*Waiter
+	for f := e.flows; f != nil; f = f.next {
+		if f.line.load == nil {
+			continue // they stand in another line as well
+		}
+		for w := f.first; w != nil; w = w.links[mainLine].flowNext {
+			w.start -= g.clock(now, f)
+			all = append(all, w)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Waiter) int { return int(int64(a.seq - b.seq)) })
+	for _, w := range all {
+		g.exit(w)
+		w.overtaken = false
+		g.halt(w)
+	}
+	if len(all) > 0 {
+		g.told = g.usableTotal()
+		g.supply.Demand(k, 0, g.told, now)
+	}
+}
+
+func (g *Gate) resume(now int64, k Key) {
+	e := g.key(k)
+	if !e.paused {
+		return
+	}
+	e.paused = false
+	n := 0
+	for w := e.halted; w != nil; w = e.halted {
+		g.unhalt(w)
+		g.enter(now, w)
+		n++
+	}
+	if n > 0 {
+		g.told = g.usableTotal()
+		g.supply.Demand(k, e.waiting, g.told, now)
+	}
+}
+
+// halt puts w to the end of those who wait while its key is paused.
+func (g *Gate) halt(w *Waiter) {
+	e := g.key(w.Key)
+	w.halted = true
+	l := &w.links[mainLine]
+	l.prev = e.haltedLast
+	if l.prev == nil {
+		e.halted = w
+	} else {
+		l.prev.links[mainLine].next = w
+	}
+	e.haltedLast = w
+	e.nHalted++
+	g.halted++
+	g.loads[w.Workload].halted++
+}
+
+// unhalt takes w out of those who wait while its key is paused.
+func (g *Gate) unhalt(w *Waiter) {
+	e := g.key(w.Key)
+	l := w.links[mainLine]
+	if l.prev == nil {
+		e.halted = l.next
+	} else {
+		l.prev.links[mainLine].next = l.next
+	}
+	if l.next == nil {
+		e.haltedLast = l.prev
+	} else {
+		l.next.links[mainLine].prev = l.prev
+	}
+	w.links[mainLine] = link{}
+	w.halted = false
+	e.nHalted--
+	g.halted--
+	g.loads[w.Workload].halted--
+}
