@@ -136,6 +136,12 @@ func (d *decoder) meant(table, key string) string {
 			}
 		}
 	}
+	if table == matchKind {
+		if near := Nearest(key, here); near != "" {
+			return "Did you mean " + near + "?"
+		}
+		return "The keys here are " + strings.Join(here, ", ") + "."
+	}
 	if fix := elsewhere(key); fix != "" && (home == "" || table == upstreamKind) {
 		return fix
 	}

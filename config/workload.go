@@ -122,7 +122,7 @@ func (c *Config) divideShares(shrinks func(*Workload) bool) {
 	}
 	for i := range c.Workloads {
 		if w := &c.Workloads[i]; w.Share.IsAuto() {
-			w.Part = rest / Share(autos)
+			w.Part = (rest + Share(autos) - 1) / Share(autos)
 			rest -= w.Part
 			autos--
 		}

@@ -147,24 +147,40 @@ func (d *decoder) checkNames() {
 // checkOrder looks for workloads that no client would ever come to: the first that matches
 // is taken.
 func (d *decoder) checkOrder() {
-	for n, i := range d.written {
-		w, label := d.config.Workloads[i], d.labels[i]
-		match := label + ".match"
+	for i, w := range d.config.Workloads {
+		label := d.labels[i]
 		_, named := d.given[label+".name"]
 		switch {
-		case !named && len(d.written) > 1: // which is said already
+		case !named && !w.BuiltIn && len(d.written) > 1: // which is said already
 		case d.hasBad(label) || !d.fine(label+".name"):
-		case w.Name == defaultWorkload && !w.Match.Everybody():
-			d.complainAt(match, d.given[match], `the workload "default" is for all clients that are left, so it cannot choose`, "Give the workload another name, or leave match out.")
-		case w.Name == defaultWorkload && n+1 < len(d.written):
-			next := d.labels[d.written[n+1]]
-			d.complainAt(next, d.given[next], `can never be reached: the workload "default" before it takes every client`, "Put it before.")
-		case w.Name != defaultWorkload && w.Match.Everybody():
-			d.complainAt(label, d.given[label], `takes every client, so nobody would ever come to the workload "default"`,
+		case w.Name == defaultWorkload:
+			d.checkDefault(i)
+		case w.Match.Everybody():
+			d.complainAt(label, d.placeOf(append(d.matchKeys(label), label)...), `takes every client, so nobody would ever come to the workload "default"`,
 				`Write match = { role = ["app"] }, or name = "default" if every client is meant.`)
-		case w.Name != defaultWorkload:
+		default:
 			d.checkTwin(i)
 		}
+	}
+}
+
+// matchKeys are the full names of a workload's match and of all keys in it.
+func (d *decoder) matchKeys(label string) []string {
+	keys := []string{label + ".match"}
+	for _, f := range matchFields(&Match{}) {
+		keys = append(keys, label+".match."+f.Name)
+	}
+	return keys
+}
+
+// checkDefault looks at the workload "default", by its index.
+func (d *decoder) checkDefault(i int) {
+	if keys := d.matchKeys(d.labels[i]); !d.config.Workloads[i].Match.Everybody() {
+		d.complainAt(keys[0], d.placeOf(keys...), `the workload "default" is for all clients that are left, so it cannot choose`, "Give the workload another name, or leave match out.")
+	}
+	if i+1 < len(d.labels) && !d.config.Workloads[i+1].BuiltIn {
+		next := d.labels[i+1]
+		d.complainAt(next, d.given[next], `can never be reached: the workload "default" before it takes every client`, "Put it before.")
 	}
 }
 
@@ -180,12 +196,7 @@ func (d *decoder) checkTwin(i int) {
 
 // hasBad reports whether a part of a workload's match was refused.
 func (d *decoder) hasBad(label string) bool {
-	for _, f := range matchFields(&Match{}) {
-		if !d.fine(label + ".match." + f.Name) {
-			return true
-		}
-	}
-	return d.said[label+".match"] || d.bad[label+".match"] || d.bad[label]
+	return !d.fine(d.matchKeys(label)...) || d.said[label+".match"] || d.bad[label]
 }
 
 // checkPatience gives the patient time to wait.

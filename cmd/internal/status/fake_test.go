@@ -89,20 +89,13 @@ func start(t *testing.T, o Options) (public, admin string) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := New(o)
-	var served sync.WaitGroup
-	listen := func(serve func(net.Listener) error) string {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		served.Go(func() {
-			if err := serve(ln); err != nil {
-				t.Error(err)
-			}
-		})
-		return "http://" + ln.Addr().String()
-	}
-	public, admin = listen(s.ServePublic), listen(s.ServeAdmin)
+	public = serveUntilEnd(t, s)
+	return public, serveListener(t, s.ServeAdmin)
+}
+
+// serveUntilEnd serves the public side of s until the test ends.
+func serveUntilEnd(t *testing.T, s *Server) string {
+	t.Helper()
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -110,9 +103,23 @@ func start(t *testing.T, o Options) (public, admin string) {
 		if err := s.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
-		served.Wait()
 	})
-	return public, admin
+	return serveListener(t, s.ServePublic)
+}
+
+// serveListener serves on a listener of its own. goleak checks that it ends.
+func serveListener(t *testing.T, serve func(net.Listener) error) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		if err := serve(ln); err != nil {
+			t.Error(err)
+		}
+	}()
+	return "http://" + ln.Addr().String()
 }
 
 // moment is the start of fixed snapshots.

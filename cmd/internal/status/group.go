@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // group is the metrics of one kind of things T that share their first labels.
@@ -69,9 +70,44 @@ func (g *group[T]) collect(ch chan<- prometheus.Metric, t *T) {
 	if g.values != nil {
 		shared = g.values(t)
 	}
-	for _, c := range g.columns {
-		ch <- prometheus.MustNewConstMetric(c.desc, c.kind, c.value(t), slices.Concat(shared, c.extra)...)
+	var pairs []*dto.LabelPair // of all columns without further labels
+	for i := range g.columns {
+		c := &g.columns[i]
+		m := &number{desc: c.desc, kind: c.kind, value: c.value(t)}
+		switch {
+		case len(c.extra) > 0:
+			m.pairs = prometheus.MakeLabelPairs(c.desc, slices.Concat(shared, c.extra))
+		case pairs == nil:
+			pairs = prometheus.MakeLabelPairs(c.desc, shared)
+			m.pairs = pairs
+		default:
+			m.pairs = pairs
+		}
+		ch <- m
 	}
+}
+
+// number is a counter or gauge. Unlike the library's it can share its labels with others,
+// which halves what a scrape of thousands of pools costs.
+type number struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	pairs []*dto.LabelPair // nobody changes them
+	value float64
+}
+
+// Desc describes the metric.
+func (m *number) Desc() *prometheus.Desc { return m.desc }
+
+// Write fills in the value.
+func (m *number) Write(out *dto.Metric) error {
+	out.Label = m.pairs
+	if m.kind == prometheus.CounterValue {
+		out.Counter = &dto.Counter{Value: &m.value}
+	} else {
+		out.Gauge = &dto.Gauge{Value: &m.value}
+	}
+	return nil
 }
 
 // desc describes a metric. Its unit is told by its name.

@@ -1,8 +1,10 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -81,8 +83,11 @@ func (h *history) look(since int64) (*view, []sample) {
 		h.work.Go(h.run)
 	}
 	defer h.mu.Unlock()
-	from, _ := slices.BinarySearchFunc(h.samples, since+1, func(s sample, t int64) int { return int(s.At - t) })
-	return h.viewLocked(), slices.Clone(h.samples[from:])
+	from, found := slices.BinarySearchFunc(h.samples, since, func(s sample, t int64) int { return cmp.Compare(s.At, t) })
+	if found {
+		from++
+	}
+	return h.viewLocked(), append([]sample{}, h.samples[from:]...)
 }
 
 // run samples until nobody has looked for long.
@@ -157,17 +162,21 @@ func (h *history) baselineLocked() []proxy.RefusalState {
 	return nil
 }
 
-// recentReasonsLocked are the reasons of the samples that are kept, sorted.
+// recentReasonsLocked are the reasons of the samples that are kept, those of the last minute
+// first, by how many they were.
 func (h *history) recentReasonsLocked() []string {
-	var list []string
+	weight := make(map[string]float64)
 	for i := range h.samples {
-		for reason := range h.samples[i].Reasons {
-			if !slices.Contains(list, reason) {
-				list = append(list, reason)
+		age := len(h.samples) - i
+		for reason, n := range h.samples[i].Reasons {
+			if age > recentSamples {
+				n *= 1e-6
 			}
+			weight[reason] += n
 		}
 	}
-	slices.Sort(list)
+	list := slices.Sorted(maps.Keys(weight))
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(weight[b], weight[a]) })
 	return list
 }
 
@@ -220,7 +229,7 @@ func compare(before, now *proxy.Snapshot, rates map[workloadKey]rate) sample {
 				r.refused += n
 			}
 		}
-		spread.add(&w.GrantWaits, &was.GrantWaits)
+		spread.add(&w.GrantWaits, &was.GrantWaits, w.MaxWait)
 		rates[key] = r
 		s.Served += r.served
 		s.Refused += r.refused

@@ -58,7 +58,7 @@
   function nice(top, base) {
     if (!(top > 0)) return base;
     const unit = Math.pow(10, Math.floor(Math.log10(top)));
-    for (const m of [1, 2, 4, 5, 10]) if (m * unit >= top * 1.02) return Math.max(base, m * unit);
+    for (const m of [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10]) if (m * unit >= top * 1.02) return Math.max(base, m * unit);
     return Math.max(base, 20 * unit);
   }
 
@@ -73,9 +73,9 @@
     const root = svg("svg", { role: "img" });
     plot.append(root);
     const draw = () => {
-      const w = plot.clientWidth, h = plot.clientHeight, foot = 18, left = 0;
+      const w = plot.clientWidth, h = plot.clientHeight, foot = 18;
       const series = seriesOf();
-      const x = (t) => left + ((t - (end - SPAN)) / SPAN) * (w - left);
+      const x = (t) => ((t - (end - SPAN)) / SPAN) * w;
       let top = 0;
       for (const s of samples) {
         let sum = 0;
@@ -86,7 +86,7 @@
         }
       }
       top = nice(top, base);
-      const y = (v) => h - foot - (v / top) * (h - foot - 8);
+      const y = (v) => h - foot - (v / top) * (h - foot - 18);
       const parts = [];
       for (let i = 0; i <= 2; i++) {
         const v = (top * i) / 2;
@@ -114,7 +114,7 @@
         parts.push(svg("text", { x: 0, y: y(v) - 3, class: "label" }, format(v)));
       }
       const at = hover === null ? null : nearest(hover);
-      if (at !== null) parts.push(svg("line", { x1: x(at.t), x2: x(at.t), y1: 4, y2: h - foot, class: "cross" }));
+      if (at !== null) parts.push(svg("line", { x1: x(at.t), x2: x(at.t), y1: 18, y2: h - foot, class: "cross" }));
       root.setAttribute("viewBox", "0 0 " + Math.max(w, 1) + " " + Math.max(h, 1));
       root.replaceChildren(...parts);
 

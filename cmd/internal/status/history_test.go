@@ -1,0 +1,232 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/proxy"
+)
+
+// ticking is a Guard whose counters grow by the second.
+func ticking() *fake {
+	first := time.Now()
+	return &fake{make: func(int) *proxy.Snapshot {
+		now := time.Now()
+		secs := uint64(now.Sub(first) / time.Second)
+		s := fixed()
+		s.Now, s.Started = now, first
+		w := &s.Workloads[0]
+		w.Granted, w.Refused, w.GrantWaits = 100*secs, [admission.Reasons]uint64{}, admission.Waits{}
+		w.Refused[admission.QueueAge] = 30 * secs
+		addWaits(&w.GrantWaits, 3*time.Millisecond, int(100*secs))
+		s.Turned = []proxy.Count{{Label: "max_client_conn", N: 5 * secs}}
+		s.Refusals[0].N = 1000 + 30*secs
+		s.Traffic.Sent = 5000 * secs
+		return s
+	}}
+}
+
+func TestHistorySamplesWhileSomebodyLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ticking()
+		h := newHistory(g, "v")
+		defer h.stop()
+		passes(time.Hour)
+		if g.count() != 0 {
+			t.Fatalf("%d snapshots although nobody looks", g.count())
+		}
+		v, samples := h.look(0)
+		if v.State != stateServing || len(samples) != 0 || g.count() != 1 {
+			t.Fatalf("first look: %s, %d samples, %d snapshots", v.State, len(samples), g.count())
+		}
+		passes(10*time.Second + time.Millisecond)
+		for range 50 {
+			_, samples = h.look(0)
+		}
+		if len(samples) != 10 || g.count() != 11 {
+			t.Fatalf("%d samples and %d snapshots after 10 s and 50 looks", len(samples), g.count())
+		}
+		s := samples[9]
+		if s.Served != 100 || s.Refused != 35 || s.Reasons["queue_age"] != 30 || s.Reasons["max_client_conn"] != 5 || s.Sent != 5000 || s.Waiting != 5 || s.Running != 9 {
+			t.Errorf("%+v", s)
+		}
+		if s.P50 == nil || *s.P50 < 2.048e-3 || *s.P50 > 4.096e-3 {
+			t.Errorf("p50 %v", s.P50)
+		}
+		if _, later := h.look(samples[6].At); len(later) != 3 || later[0].At != samples[7].At {
+			t.Errorf("since the 7th: %d", len(later))
+		}
+		v, _ = h.look(0)
+		if v.Refusals[0].Recent != 9*30 || v.Refusals[0].N != 1000+30*3610 || v.Workloads[0].Served != 100 || v.Workloads[0].Refused != 30 {
+			t.Errorf("%+v %+v", v.Refusals[0], v.Workloads[0])
+		}
+		if len(v.Hints) != 2 || v.Hints[0].Reason != "queue_age" {
+			t.Errorf("%+v", v.Hints)
+		}
+
+		passes(watchTime - time.Second)
+		_, samples = h.look(0)
+		if len(samples) != sampleKeep {
+			t.Errorf("%d samples", len(samples))
+		}
+		v, _ = h.look(0)
+		if got := v.Refusals[0].Recent; got != (recentSamples-1)*30 {
+			t.Errorf("%d recent refusals", got)
+		}
+		passes(watchTime + 2*time.Second)
+		asleep := g.count()
+		passes(time.Hour)
+		if g.count() != asleep {
+			t.Errorf("%d snapshots after everybody has left", g.count()-asleep)
+		}
+		if _, samples = h.look(0); len(samples) != 0 || g.count() != asleep+1 {
+			t.Errorf("after the pause: %d samples", len(samples))
+		}
+	})
+}
+
+// passes lets virtual time pass.
+func passes(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestHistoryOfALoopThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := ticking()
+		h := newHistory(g, "v")
+		h.look(0)
+		passes(3*time.Second + time.Millisecond)
+		g.set(func(f *fake) { f.err = errStuck })
+		passes(5 * time.Second)
+		v, samples := h.look(0)
+		if v.State != stateStuck || len(samples) != 3 || len(v.Messages) != 1 || !strings.Contains(v.Messages[0], "for 4s: stuck") {
+			t.Errorf("%s %v, %d samples", v.State, v.Messages, len(samples))
+		}
+		if len(v.Upstreams) != 1 {
+			t.Error("what was seen before is gone")
+		}
+		g.set(func(f *fake) { f.err = nil })
+		passes(time.Second)
+		v, samples = h.look(0)
+		if v.State != stateServing || len(samples) != 4 || samples[3].Served != 100 {
+			t.Errorf("%s, %+v", v.State, samples)
+		}
+		h.stop()
+		h.stop()
+		before := g.count()
+		if v, _ := h.look(0); v.State != stateServing || g.count() != before {
+			t.Error("a look after stop started it again")
+		}
+	})
+}
+
+func TestHistoryThatNeverHadASnapshot(t *testing.T) {
+	h := newHistory(&fake{err: context.DeadlineExceeded}, "v")
+	defer h.stop()
+	v, samples := h.look(0)
+	if v.State != stateStuck || len(samples) != 0 || v.Version != "v" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestStatusJSON(t *testing.T) {
+	public, _ := start(t, Options{Guard: &fake{make: func(int) *proxy.Snapshot { return fixed() }}, Version: "1.2.3"})
+	for _, query := range []string{"", "?since=0", "?since=x", "?since=-9223372036854775808", "?since=9223372036854775807"} {
+		code, header, body := get(t, public+"/status.json"+query)
+		var got struct {
+			Version string
+			State   string
+			Clients clientsView
+			Samples []sample
+			Keep    int
+		}
+		if err := json.Unmarshal([]byte(body), &got); err != nil || code != http.StatusOK || header.Get("Content-Type") != "application/json" {
+			t.Fatalf("%s: %d %v %s", query, code, err, body)
+		}
+		if got.Version != "1.2.3" || got.State != stateServing || got.Keep != sampleKeep || got.Samples == nil ||
+			got.Clients != (clientsView{Active: 9, Waiting: 5, Idle: 106, Login: 3, Limit: 10000}) {
+			t.Errorf("%s: %+v", query, got)
+		}
+	}
+}
+
+func TestViewIsBounded(t *testing.T) {
+	s := large(10, 1000)
+	s.Workloads[777].Waiting = 60
+	for range 100 {
+		s.Refusals = append(s.Refusals, s.Refusals[0])
+		s.Upstreams = append(s.Upstreams, s.Upstreams[0])
+	}
+	v := newView(s, "v", nil, nil, nil)
+	if len(v.Workloads) != maxWorkloadRows || v.MoreWorkloads != 1000-maxWorkloadRows || v.Workloads[0].Name != "workload_0777" {
+		t.Errorf("%d workloads and %d more, first %s", len(v.Workloads), v.MoreWorkloads, v.Workloads[0].Name)
+	}
+	if len(v.Refusals) != maxRefusalRows || v.MoreRefusals != 101-maxRefusalRows || len(v.Upstreams) != maxUpstreamRows {
+		t.Errorf("%d refusals, %d upstreams", len(v.Refusals), len(v.Upstreams))
+	}
+}
+
+// A reload takes workloads away and brings new ones, in the middle of a sample.
+func TestCompareOverAReload(t *testing.T) {
+	before, now := fixed(), fixed()
+	now.Now = before.Now.Add(2 * time.Second)
+	now.Workloads[0].Granted += 10
+	gone, fresh := before.Workloads[0], now.Workloads[0]
+	gone.Name, gone.Granted = "gone", 1e6
+	fresh.Name, fresh.Granted, fresh.Refused, fresh.GrantWaits = "fresh", 4, [admission.Reasons]uint64{}, admission.Waits{}
+	before.Workloads = append(before.Workloads, gone)
+	now.Workloads = append(now.Workloads, fresh)
+	rates := map[workloadKey]rate{}
+	s := compare(before, now, rates)
+	if s.Served != 7 || s.Refused != 0 || len(s.Reasons) != 0 || rates[workloadKey{"main", "fresh"}].served != 2 || s.P50 != nil {
+		t.Errorf("%+v %v", s, rates)
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	var none spread
+	if none.quantile(0.5) != nil {
+		t.Error("a quantile of nothing")
+	}
+	var s spread
+	var w admission.Waits
+	addWaits(&w, 0, 50)
+	addWaits(&w, 100*time.Millisecond, 50)
+	s.add(&w, &admission.Waits{}, time.Second)
+	for q, want := range map[float64]float64{0.25: 0.5e-6, 0.5: 1e-6, 0.75: 0.098304, 1: 0.131072} {
+		if got := *s.quantile(q); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%v: %v, want %v", q, got, want)
+		}
+	}
+	// Nobody is served after max_wait, so no quantile lies beyond it; a clock that stood still is another matter.
+	var bounded spread
+	bounded.add(&w, &admission.Waits{}, 80*time.Millisecond)
+	if got := *bounded.quantile(1); got != 0.08 {
+		t.Errorf("bounded: %v", got)
+	}
+	var frozen spread
+	frozen.add(&w, &admission.Waits{}, 10*time.Millisecond)
+	if got := *frozen.quantile(1); got != 0.131072 {
+		t.Errorf("beyond max_wait: %v", got)
+	}
+}
+
+func TestHintsForAllReasonsOfTheQueue(t *testing.T) {
+	for r := admission.None + 1; int(r) < admission.Reasons; r++ {
+		if Hint(r.String()) == "" {
+			t.Error(errors.New(r.String()), "has no hint")
+		}
+	}
+	if Hint("none") != "" {
+		t.Error("a hint for nothing")
+	}
+}

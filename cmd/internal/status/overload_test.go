@@ -1,0 +1,143 @@
+package status
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/proxy"
+)
+
+// overload is a pgweir whose load doubles after a minute and a half and that loses its
+// database for ten seconds later on. It is played in whole seconds.
+type overload struct {
+	rand  *rand.Rand
+	state proxy.Snapshot
+	who   []proxy.RefusalState
+}
+
+func newOverload(start time.Time) *overload {
+	o := &overload{rand: rand.New(rand.NewPCG(3, 7))}
+	o.state = proxy.Snapshot{Now: start, Started: start.Add(-51 * time.Hour), MaxClients: 10000, MaxLogins: 256}
+	o.state.Upstreams = []proxy.UpstreamState{
+		{Name: "main", Host: "10.0.0.5:5432", Budget: 40, BudgetSum: "as configured", Reserve: 3, Slots: 24, MaxWait: 200 * time.Millisecond},
+		{Name: "reporting", Host: "/var/run/postgresql", Budget: 12, Reserve: 3, Slots: 8, MaxWait: 2 * time.Second, Running: 2, Active: 2, Idle: 1},
+	}
+	o.state.Workloads = []proxy.WorkloadState{
+		{Name: "checkout", Upstream: "main", Mode: "transaction", Clients: 180, Part: 12, MaxWaiting: 96, MaxWait: 500 * time.Millisecond},
+		{Name: "web", Upstream: "main", Mode: "transaction", Clients: 820, Part: 9.6, MaxWaiting: 120, MaxWait: 200 * time.Millisecond},
+		{Name: "default", Upstream: "main", Mode: "transaction", Clients: 36, Part: 2.4, MaxWaiting: 16, MaxWait: 200 * time.Millisecond},
+		{Name: "default", Upstream: "reporting", Mode: "session", Clients: 14, Part: 8, MaxWaiting: 32, MaxWait: 2 * time.Second},
+	}
+	o.who = []proxy.RefusalState{
+		{Reason: "queue_age", Workload: "web", Database: "shop", Role: "app", Application: "web-crawler"},
+		{Reason: "queue_full", Workload: "web", Database: "shop", Role: "app", Application: "web-crawler"},
+		{Reason: "queue_age", Workload: "web", Database: "shop", Role: "app", Application: "web-frontend"},
+		{Reason: "queue_age", Workload: "default", Database: "shop", Role: "cron", Application: "nightly-sync"},
+		{Reason: "no_server", Workload: "checkout", Database: "shop", Role: "checkout", Application: "checkout-api"},
+		{Reason: "queue_full"},
+	}
+	return o
+}
+
+func (o *overload) near(n float64) float64 { return n * (0.94 + 0.12*o.rand.Float64()) }
+
+// second plays the k-th second and returns the state after it.
+func (o *overload) second(k int) *proxy.Snapshot {
+	s := &o.state
+	s.Now = s.Now.Add(time.Second)
+	busy, away := k >= 90, k >= 200 && k < 210
+	main := &s.Upstreams[0]
+	main.Running, main.Active, main.Idle, main.Dialling, main.Closing = 14+o.rand.IntN(4), 17, 17, 0, 0
+	main.Waiting = 0
+	if busy {
+		main.Running, main.Active, main.Idle, main.Dialling, main.Closing, main.Cancelling = 24, 24, 8, 2, 2, 1
+	}
+	main.Down, main.LastError = away, ""
+	if away {
+		main.Running, main.Active, main.Idle, main.Dialling, main.Closing, main.Cancelling = 0, 0, 0, 1, 0, 0
+		main.LastError = "57P03: the database system is starting up"
+	}
+	for i := range s.Workloads {
+		o.play(i, busy, away)
+		if s.Workloads[i].Upstream == "main" {
+			main.Waiting += s.Workloads[i].Waiting
+		}
+	}
+	s.Clients = 1050
+	s.LoggingIn = 2
+	s.Traffic.Sent += uint64(o.near(9.4e6))
+	s.Traffic.Received += uint64(o.near(1.1e6))
+	if busy && k%3 == 0 {
+		s.Turned = []proxy.Count{{Label: "max_client_conn", N: uint64(k * 12)}}
+	}
+	copied := *s
+	copied.Upstreams = append([]proxy.UpstreamState(nil), s.Upstreams...)
+	copied.Workloads = append([]proxy.WorkloadState(nil), s.Workloads...)
+	copied.Refusals = append([]proxy.RefusalState(nil), o.who...)
+	return &copied
+}
+
+// play is one second of a workload.
+func (o *overload) play(i int, busy, away bool) {
+	w := &o.state.Workloads[i]
+	served := []float64{640, 1150, 70, 4}[i]
+	wait := 80 * time.Microsecond
+	w.Waiting, w.Oldest, w.Running, w.Borrowed, w.Lent = 0, 0, []int{7, 6, 1, 2}[i], 0, 0
+	if w.Upstream != "main" {
+		w.Granted += uint64(served)
+		addWaits(&w.GrantWaits, wait, int(served))
+		return
+	}
+	if away {
+		w.Running, w.Waiting, w.Oldest = 0, w.MaxWaiting, 900*time.Millisecond
+		o.refuse(i, admission.NoServer, o.near(served*0.8))
+		return
+	}
+	if !busy {
+		n := int(o.near(served))
+		w.Granted += uint64(n)
+		addWaits(&w.GrantWaits, wait, n*9/10)
+		addWaits(&w.GrantWaits, 3*time.Millisecond, n/10)
+		return
+	}
+	n := int(o.near([]float64{900, 1120, 90}[i]))
+	w.Granted += uint64(n)
+	w.Running = []int{10, 12, 2}[i]
+	w.Waiting = []int{6, 118, 9}[i] - o.rand.IntN(4)
+	w.Oldest = []time.Duration{22, 188, 143}[i] * time.Millisecond
+	switch i {
+	case 0:
+		w.Lent = 2
+		addWaits(&w.GrantWaits, 4*time.Millisecond, n)
+	case 1:
+		w.Borrowed = 2.4
+		addWaits(&w.GrantWaits, 90*time.Millisecond, n*3/4)
+		addWaits(&w.GrantWaits, 180*time.Millisecond, n/4)
+		o.refuse(i, admission.QueueAge, o.near(960))
+		o.refuse(i, admission.QueueFull, o.near(420))
+	case 2:
+		addWaits(&w.GrantWaits, 120*time.Millisecond, n)
+		o.refuse(i, admission.QueueAge, o.near(64))
+	}
+}
+
+// refuse counts refusals of a workload, and of whom.
+func (o *overload) refuse(i int, r admission.Reason, n float64) {
+	w := &o.state.Workloads[i]
+	w.Refused[r] += uint64(n)
+	addWaits(&w.RefusalWaits, w.MaxWait, int(n))
+	left := uint64(n)
+	for j := range o.who {
+		who := &o.who[j]
+		if who.Reason == r.String() && (who.Workload == w.Name || who.Workload == "") {
+			part := left * 2 / 3
+			if who.Application == "web-frontend" || who.Workload == "" {
+				part = left
+			}
+			who.N += part
+			who.Last = o.state.Now
+			left -= part
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// shared is a configuration whose workloads have these shares.
+func shared(shares []Share) *Config {
+	var c Config
+	for i, s := range shares {
+		c.Workloads = append(c.Workloads, Workload{Name: fmt.Sprint(i), Share: s})
+	}
+	return &c
+}
+
+func TestParts(t *testing.T) {
+	for _, c := range []struct {
+		shares []Share
+		n      int
+		want   string
+	}{
+		{[]Share{AutoShare}, 7, "[7]"},
+		{[]Share{6000, AutoShare, AutoShare}, 10, "[6 2 2]"},
+		{[]Share{AutoShare, AutoShare, AutoShare}, 10, "[4 3 3]"}, // 33.34%, 33.33%, 33.33%
+		{[]Share{1000, 9000}, 5, "[1 4]"},                         // 0.5 and 4.5: the first of equals
+		{[]Share{1000, 9000}, 1, "[0 1]"},
+		{[]Share{2000, 3000}, 10, "[2 3]"}, // and half of it is nobody's
+		{[]Share{10000, AutoShare}, 10, "[10 0]"},
+		{[]Share{0, AutoShare}, 10, "[0 10]"},
+	} {
+		config := shared(c.shares)
+		config.divideShares(func(*Workload) bool { return false })
+		if got := fmt.Sprint(config.Parts(c.n)); got != c.want {
+			t.Errorf("%v of %d: %s, want %s", c.shares, c.n, got, c.want)
+		}
+	}
+}
+
+func TestPartsAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		left := whole
+		var shares []Share
+		auto := false
+		for range rapid.IntRange(1, 12).Draw(t, "workloads") {
+			s := Share(rapid.IntRange(-1, int(left)).Draw(t, "share"))
+			if s.IsAuto() {
+				auto = true
+			} else {
+				left -= s
+			}
+			shares = append(shares, s)
+		}
+		c := shared(shares)
+		c.divideShares(func(*Workload) bool { return false })
+		sum := Share(0)
+		least, most := whole, Share(0)
+		for i, w := range c.Workloads {
+			sum += w.Part
+			if !shares[i].IsAuto() && w.Part != shares[i] {
+				t.Fatalf("%v has become %v", shares[i], w.Part)
+			}
+			if shares[i].IsAuto() {
+				least, most = min(least, w.Part), max(most, w.Part)
+			}
+		}
+		if auto && (sum != whole || most-least > 1) {
+			t.Fatalf("the parts add up to %v; those of auto are %v to %v", sum, least, most)
+		}
+		n := rapid.IntRange(0, 3000).Draw(t, "slots")
+		total := 0
+		for i, part := range c.Parts(n) {
+			exact := c.Workloads[i].Part.Fraction() * float64(n)
+			if float64(part) < math.Floor(exact-1e-9) || float64(part) > math.Ceil(exact+1e-9) {
+				t.Fatalf("%d of %d, exactly %v", part, n, exact)
+			}
+			total += part
+		}
+		if exact := sum.Fraction() * float64(n); total > n || float64(total) < math.Floor(exact) {
+			t.Fatalf("%d of %d, exactly %v", total, n, exact)
+		}
+	})
+}
+
+func TestToolsTakeWhatIsLeft(t *testing.T) {
+	for share, want := range map[string]Share{"50%": 1000, "90%": 1000, "95%": 500, "100%": 0} {
+		c := withWorkloads(t, "[[workload]]\nshare = \""+share+"\"\n")
+		if tools := c.Workloads[c.workload(toolsWorkload)]; tools.Part != want || tools.Share != 1000 {
+			t.Errorf("%s for default: %v for tools", share, tools.Part)
+		}
+	}
+}
+
+// withWorkloads is a configuration with these lines at its end.
+func withWorkloads(t *testing.T, lines string) *Config {
+	t.Helper()
+	c, problems := Parse("pgweir.toml", []byte(least+lines))
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	return c
+}
+
+func TestPatience(t *testing.T) {
+	for lines, want := range map[string]string{
+		"":                                    "2s",
+		"patient = true\n":                    "1m",
+		"patient = false\n":                   "2s",
+		"patient = true\nmax_wait = \"5s\"\n": "5s",
+	} {
+		c := withWorkloads(t, "[[workload]]\n"+lines)
+		if w := c.Workloads[len(c.Workloads)-1]; w.MaxWait.String() != want {
+			t.Errorf("%q waits %v, want %s", lines, w.MaxWait, want)
+		}
+	}
+}
+
+func TestBudgetOfOneOfSeveralInstances(t *testing.T) {
+	facts := Facts{MaxConnections: 100, SuperuserReserved: 3, RoleLimit: -1}
+	for lines, want := range map[string]string{
+		"instances = 2": "33 1 0 32 33 0.7 x (100 - 3 - 0 - 0) = 67; / 2 instances = 33 []",
+		"instances = 4\nbudget = 60\nslots = 50\nconnect_rate = 10":          "15 1 0 12 2 60, as configured; / 4 instances = 15 []",
+		"instances = 2\nbudget = 60\nreserve = 8\nreserve_users = [\"dba\"]": "30 4 3 26 30 60, as configured; / 2 instances = 30 []",
+		"reserve_users = [\"dba\"]\nbudget = 60":                             "60 3 2 57 60 60, as configured []",
+		"reserve_users = [\"dba\"]\nbudget = 4":                              "4 0 0 4 4 4, as configured [reserve shrinks from 3 to 0, because the budget is only 4]",
+		"instances = 100":                                                    "1 0 0 1 1 0.7 x (100 - 3 - 0 - 0) = 67; / 100 instances = 0, but at least 1 [67 connections are fewer than 100 instances: together they open more reserve shrinks from 3 to 0, because the budget is only 1]",
+		"instances = 10\nslots = 5":                                          "6 1 0 1 6 0.7 x (100 - 3 - 0 - 0) = 67; / 10 instances = 6 [slots 5 are fewer than 10 instances: together they let in more]",
+	} {
+		b := withUpstream(t, lines).Budget(0, facts)
+		got := fmt.Sprint(b.Connections, b.Reserve, b.Users, b.Slots, b.ConnectRate, " ", b.Sum, " ", b.Notes)
+		if got != want {
+			t.Errorf("%s:\n%s\n%s, want", lines, got, want)
+		}
+	}
+}
+
+func TestEverySettingOfPgBouncerIsAnswered(t *testing.T) {
+	for _, name := range strings.Fields(string(read1(t, "testdata/pgbouncer.settings"))) {
+		_, problems := Parse("x.toml", []byte(name+" = \"x\"\n"+least))
+		for _, p := range problems {
+			if strings.HasPrefix(p.Fix, "The keys here are") || strings.HasPrefix(p.Fix, "Did you mean") {
+				t.Errorf("%s: %s", name, p.Fix)
+			}
+		}
+	}
+}
