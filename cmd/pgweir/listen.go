@@ -11,7 +11,7 @@ import (
 )
 
 // listen opens all listeners, or none.
-func listen(places []config.Listen) (list []net.Listener, err error) {
+func listen(places []config.Listen, _ bool) (list []net.Listener, err error) {
 	for _, p := range places {
 		if p.Network == "unix" {
 			if err = removeStale(p.Address); err != nil {

@@ -228,7 +228,7 @@ func (v *view) pools(up *cluster) {
 			}
 		})
 	}
-	for _, g := range co.Groups() {
+	for _, g := range byUse(co.Groups()) {
 		r := &rows[g.Key.Key]
 		clients[g.Key.Key] += g.Clients
 		r.Mode = g.Workload.Mode.String()
@@ -255,6 +255,16 @@ func (v *view) pools(up *cluster) {
 		}
 	}
 	v.out.Pools = append(v.out.Pools, rows...)
+}
+
+// byUse sorts groups so that those with the most clients, or the most work, come last: the
+// mode of a pool, database or role is theirs.
+func byUse(list []*session.Group) []*session.Group {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b *session.Group) int {
+		return cmp.Or(cmp.Compare(a.Clients, b.Clients), cmp.Compare(a.Traffic.Transactions, b.Traffic.Transactions))
+	})
+	return list
 }
 
 // workloads adds a row for every workload that the configuration has.
