@@ -60,7 +60,7 @@ func (g *Gate) check() error {
 
 // census is a fresh count of everything.
 type census struct {
-	used, lines        [sides]int
+	used               [sides]int
 	open, dry, late    [sides]int
 	sums               [sides]sums
 	waiting, flows     int
@@ -113,7 +113,7 @@ func (c *census) place(l *line, kind int) error {
 	if i := l.flows.check(); i >= 0 {
 		return fmt.Errorf("the heap of flows is broken at %d", i)
 	}
-	runs, ready, late := l.n > 0 && l.used < l.most, len(l.flows.items) > 0, l.n > 0 && l.head.overtaken
+	runs, ready, late := l.n > 0 && l.used < l.most, len(l.flows.items) > 0, l.n > 0 && l.load != nil && l.head.overtaken
 	if (l.inOpen > 0) != (runs && ready) || (l.inDry > 0) != (runs && !ready && !late) || (l.inLate > 0) != late {
 		return fmt.Errorf("%d wait, %d of %d used, ready %v, late %v, but open %d, dry %d, late %d",
 			l.n, l.used, l.most, ready, late, l.inOpen, l.inDry, l.inLate)

@@ -68,7 +68,10 @@ func (g *Gate) deactivate(k Key) {
 // look notes how it stands with the supply of the keys that are waited for. It
 // walks over them only if something changed there.
 func (g *Gate) look(now int64) {
-	if g.changes != nil {
+	switch {
+	case g.down == nil && g.warm == nil:
+		return
+	case g.changes != nil:
 		n := g.changes.Changes()
 		if n == g.seen {
 			return
@@ -134,8 +137,9 @@ func (g *Gate) schedule(f *flow) {
 		f.due = after(w.start, limit+e.stood[kind])
 	case kind == slots:
 		f.due, inTime, inSlack = after(w.start, limit+e.stood[kind]-e.slackAt), false, true
-	default:
-		inTime = false
+	default: // it stands still for as long as the key is warming
+		f.due = e.since
+		inTime = e.since-e.stood[kind]-w.start >= limit
 	}
 	g.byTime.put(f, inTime)
 	g.bySlack.put(f, inSlack)

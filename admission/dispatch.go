@@ -87,7 +87,10 @@ func (g *Gate) favour(now int64) {
 			if l.head.passed+passOver > now || g.hasMoved && now < g.moved+s.moveGap(l) {
 				continue
 			}
-			if k := l.head.Key; l.head.Want != Slot && l.used < l.most && g.keys[k].dry && g.supply.Steal(k, now) {
+			if s == g.side[sessions] && !s.may(l) {
+				continue // it could not use it before a session ends
+			}
+			if k := l.head.Key; l.head.Want != Slot && g.keys[k].dry && g.supply.Steal(k, now) {
 				g.moved, g.hasMoved = now, true
 				g.moves++
 			}

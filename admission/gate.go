@@ -82,6 +82,7 @@ func New(p Plan, s Supply, rnd func() float64) *Gate {
 		a.Ask(g.usable)
 	}
 	g.set(p)
+	g.seeSlack(0)
 	return g
 }
 
@@ -189,7 +190,7 @@ func (g *Gate) lane(w *Waiter) *line {
 	switch {
 	case w.Want == Session:
 		return nil
-	case w.Reserved && g.plan.Extra > 0:
+	case w.Reserved:
 		return g.lanes[extras]
 	case w.Probe:
 		return g.lanes[probes]
@@ -293,7 +294,7 @@ func (g *Gate) Reconfigure(now int64, p Plan, out []Verdict) []Verdict {
 	g.look(now)
 	g.set(p)
 	g.seeSlack(now)
-	for _, k := range g.active {
+	for k := range g.keys {
 		for f := g.keys[k].flows; f != nil; f = f.next {
 			if f.line.load != nil {
 				g.schedule(f)

@@ -32,7 +32,7 @@ func (s *shelf) Reserve(k Key, _ int64) (uint32, bool) {
 }
 
 func (s *shelf) Demand(k Key, waiting, free int, _ int64) {
-	s.asked = append(s.asked, fmt.Sprintf("demand %d: %d waiting, %d free", k, waiting, free))
+	s.asked = append(s.asked, fmt.Sprintf("demand %d: %d waiting, %d usable", k, waiting, free))
 }
 
 func (s *shelf) Steal(k Key, now int64) bool {
@@ -73,26 +73,26 @@ func TestDemandFollowsEveryChange(t *testing.T) {
 		}
 	}
 	a, _ := admit(t, g, 0, 3, false)
-	expect("demand 3: 1 waiting, 2 free")
+	expect("demand 3: 1 waiting, 1 usable")
 	_, _ = admit(t, g, 0, 3, false)
-	expect("demand 3: 2 waiting, 2 free")
+	expect("demand 3: 2 waiting, 2 usable")
 	s.idle[5] = 1
 	admit(t, g, 0, 5, false) // granted: one slot less for those who wait
-	expect("demand 3: 2 waiting, 1 free")
+	expect("demand 3: 2 waiting, 1 usable")
 	if !g.Withdraw(0, a) || g.Withdraw(0, a) {
 		t.Error("withdraw")
 	}
-	expect("demand 3: 1 waiting, 1 free")
+	expect("demand 3: 1 waiting, 1 usable")
 	if out := g.Done(0, Ticket{}, 1, nil); len(out) > 0 {
 		t.Error(out)
 	}
-	expect("demand 3: 1 waiting, 2 free")
+	expect() // still one server more could be used
 	s.idle[3] = 1
 	out := g.Supplied(0, 3, nil)
 	if len(out) != 1 || out[0].Outcome != Granted || out[0].Grant != 2 {
 		t.Error(out)
 	}
-	expect("demand 3: 0 waiting, 1 free")
+	expect("demand 3: 0 waiting, 0 usable")
 	g.Done(0, Ticket{}, 1, nil) // nobody waits, nobody is told
 	expect()
 }
@@ -306,8 +306,8 @@ func TestAutomaticBound(t *testing.T) {
 			t.Errorf("%s: %d, want %d", tc.name, got, tc.bound)
 		}
 		n := 0
-		g.plan.Slots = 0 // nobody runs any more; the bound stays that of the plan
-		g.plan.Workloads[0].MaxWaiting = tc.bound
+		// Nobody runs any more; the bound stays that of the plan.
+		g.Reconfigure(0, Plan{Workloads: []Workload{{MaxWaiting: tc.bound}}}, nil)
 		for {
 			if _, v := admit(t, g, 0, 0, false); v.Reason == QueueFull {
 				break
@@ -430,17 +430,17 @@ func TestWaitBuckets(t *testing.T) {
 	}
 }
 
-// away is a supply without servers whose databases with even keys are away.
-type away struct{}
+// absent is a supply without servers whose databases with even keys are away.
+type absent struct{}
 
-func (away) Reserve(Key, int64) (uint32, bool) { return 0, false }
-func (away) Demand(Key, int, int, int64)       {}
-func (away) Steal(Key, int64) bool             { return false }
-func (away) Down(k Key) bool                   { return k%2 == 0 }
+func (absent) Reserve(Key, int64) (uint32, bool) { return 0, false }
+func (absent) Demand(Key, int, int, int64)       {}
+func (absent) Steal(Key, int64) bool             { return false }
+func (absent) Down(k Key) bool                   { return k%2 == 0 }
 
 func TestDatabaseThatIsAwayHasItsOwnWait(t *testing.T) {
 	for _, noServer := range []int64{50, 200} { // shorter and longer than max_wait
-		g := New(Plan{Slots: 1, Workloads: []Workload{{MaxWait: 100, NoServerWait: noServer}}}, away{}, nil)
+		g := New(Plan{Slots: 1, Workloads: []Workload{{MaxWait: 100, NoServerWait: noServer}}}, absent{}, nil)
 		var w [4]Waiter
 		for i := range w {
 			w[i].Key = Key(i)

@@ -14,8 +14,8 @@ type keyState struct {
 	nHalted            int
 
 	mode    mode
-	since   int64           // when it got into its mode
-	slackAt int64           // Gate.slackTime at that time
+	since   int64               // when it got into its mode
+	slackAt int64               // Gate.slackTime at that time
 	stood   [sessions + 1]int64 // how long its clocks had stood still until then, by side
 }
 

@@ -75,7 +75,7 @@ func (s *side) settle(l *line) {
 	waits := l.n > 0
 	runs := waits && l.used < l.most
 	ready := len(l.flows.items) > 0
-	late := waits && l.head.overtaken
+	late := waits && l.load != nil && l.head.overtaken
 	s.open.put(l, runs && ready)
 	s.dry.put(l, runs && !ready && !late)
 	s.late.put(l, late)

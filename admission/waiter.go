@@ -43,7 +43,7 @@ type Waiter struct {
 	Key      Key
 	Workload uint16 // index in Plan.Workloads
 	Want     Want
-	Probe    bool // a driver's liveness probe: may use the probe lane
+	Probe    bool // a driver's liveness probe: may use the probe lane, if it is not Reserved
 	Reserved bool // may use Plan.Extra
 	Owner    any  // whoever the verdict is delivered to; the gate never looks at it
 

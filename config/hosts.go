@@ -37,7 +37,7 @@ func (u URL) places() (place string, parameters []string) {
 	simple := true
 	for _, h := range u.Hosts {
 		host, port := h.split()
-		texts, hosts, ports = append(texts, h.Address), append(hosts, url.QueryEscape(host)), append(ports, port)
+		texts, hosts, ports = append(texts, h.Address), append(hosts, escaped(host)), append(ports, port)
 		simple = simple && h.Network == "tcp"
 	}
 	if simple {
@@ -45,6 +45,9 @@ func (u URL) places() (place string, parameters []string) {
 	}
 	return "", []string{"host=" + strings.Join(hosts, ","), "port=" + strings.Join(ports, ",")}
 }
+
+// escaped is a text for the value of a parameter. libpq takes a plus sign for itself.
+func escaped(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
 // piece is a decoded part of a URL and its place there.
 type piece struct {

@@ -111,3 +111,30 @@ func TestFromURLTellsWhatIsWrong(t *testing.T) {
 	}
 	golden(t, "testdata/from_url.golden", b.String())
 }
+
+func TestLoadLooksForPasswordFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "userlist.txt", "", 0o600)
+	private := write(t, dir, "private.txt", "secret\n", 0o600)
+	write(t, dir, "public.txt", "secret\n", 0o644)
+	file := func(name string) string {
+		return write(t, dir, "pgweir.toml", least+"user = \"app\"\npassword_file = \""+name+"\"\n", 0o600)
+	}
+	c, problems := Load(file("private.txt"))
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	if got := c.Databases[0].PasswordFile; got != private || len(c.Warnings()) != 0 {
+		t.Error(got, c.Warnings())
+	}
+	if c, problems = Load(file("public.txt")); problems != nil || len(c.Warnings()) != 1 {
+		t.Error(problems, c.Warnings())
+	}
+	if _, problems = Load(file("absent.txt")); len(problems) != 1 || problems[0].Key != `database."*".password_file` || problems[0].Line == 0 {
+		t.Error(problems)
+	}
+	o := Options{Set: map[string]string{"password_file": "gone.txt"}}
+	if _, problems = o.Load(file("private.txt")); len(problems) != 1 || problems[0].File != "SET" {
+		t.Error(problems)
+	}
+}

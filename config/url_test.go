@@ -59,6 +59,7 @@ func TestURL(t *testing.T) {
 		"postgres://app@10.1.2.3/shop":                                  hosts("10.1.2.3:5432"),
 		"postgres://app@%2Fvar%2Frun:6000/shop":                         hosts("/var/run/.s.PGSQL.6000"),
 		"postgres://app@/shop?host=/var/run":                            hosts("/var/run/.s.PGSQL.5432"),
+		"postgres://app@/shop?host=/a b%2Bc":                            hosts("/a b+c/.s.PGSQL.5432"),
 		"postgres://app@ignored/shop?host=/run":                         hosts("/run/.s.PGSQL.5432"),
 		"postgres://app@ignored:6000/shop?host=/run":                    hosts("/run/.s.PGSQL.6000"),
 		"postgres://app@a,b/shop":                                       hosts("a:5432", "b:5432"),

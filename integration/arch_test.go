@@ -32,7 +32,7 @@ func layers() map[string]layer {
 		"cmd/internal/loop", "cmd/internal/session", "cmd/internal/login", "cmd/internal/upstream")
 	over := append(slices.Clone(front), "cmd/internal/proxy")
 	top := append(slices.Clone(over), "cmd/internal/console", "cmd/internal/status",
-		"cmd/internal/bench", "cmd/internal/sim", "cmd/internal/demo")
+		"cmd/internal/bench", "cmd/internal/sim", "cmd/internal/demo", "cmd/internal/sibling")
 	return map[string]layer{
 		"wire/scram":        {level: 0},
 		"wire/sqltext":      {level: 0},
@@ -53,6 +53,7 @@ func layers() map[string]layer {
 		"cmd/internal/session":  {level: 4, may: core},
 		"cmd/internal/login":    {level: 4, may: core},
 		"cmd/internal/upstream": {level: 4, may: append(slices.Clone(core), "cmd/internal/login")},
+		"cmd/internal/sibling":  {level: 4, may: []string{"wire"}},
 		"cmd/internal/sim":      {level: 4, may: append(slices.Clone(core), "cmd/internal/session", "wire/wiretest"), test: true},
 
 		"cmd/internal/proxy":   {level: 5, may: front},

@@ -36,7 +36,7 @@ type closedLoop struct {
 	service int64 // mean length of a transaction
 	think   int64 // mean pause between two
 	seen    map[*pool.Server]bool
-	running map[*session]bool
+	busy    map[*session]bool
 	served  map[admission.Key]int
 }
 
@@ -66,11 +66,11 @@ func (c *closedLoop) follow() {
 		}
 	}
 	for _, s := range c.sessions {
-		if s.server != nil && !c.running[s] {
-			c.running[s] = true
+		if s.server != nil && !c.busy[s] {
+			c.busy[s] = true
 			c.after(c.around(c.service), func() {
 				c.served[s.w.Key]++
-				delete(c.running, s)
+				delete(c.busy, s)
 				c.finish(s, false)
 				c.again(s)
 			})
@@ -97,12 +97,12 @@ func (c *closedLoop) run(until int64) {
 		c.follow()
 		if len(c.queue) > 0 && c.queue[0].at <= next {
 			e := heap.Pop(&c.queue).(event)
-			c.now = e.at
+			c.advance(e.at)
 			e.do()
 			c.follow()
 			continue
 		}
-		c.now = next
+		c.advance(next)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestRolesShareServersWithoutThrashing(t *testing.T) {
 			pool.Options{Budget: tc.budget, ConnectParallel: 8}, rnd.Float64, tc.clients, tc.roles)
 		c := &closedLoop{
 			world: w, rnd: rnd, service: tc.service, think: tc.think, seen: map[*pool.Server]bool{},
-			running: map[*session]bool{}, served: map[admission.Key]int{},
+			busy: map[*session]bool{}, served: map[admission.Key]int{},
 		}
 		c.run(seconds * 1000 * ms)
 		if err := w.check(); err != nil {

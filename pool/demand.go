@@ -114,6 +114,12 @@ func (s *Set) Warming(k admission.Key) bool {
 	return s.key(k).failures == 0 && (s.count[Dialling] > 0 || s.room(k) && !s.atLimit(k))
 }
 
+// Changes implements admission.Changer.
+func (s *Set) Changes() uint64 { return s.changes }
+
+// Ask implements admission.Asker.
+func (s *Set) Ask(usable func(admission.Key) bool) { s.usable = usable }
+
 // review brings up to date what depends on k's counts: how many of its places
 // under way are useful, and whether it lacks servers.
 func (s *Set) review(k admission.Key) {
@@ -182,7 +188,7 @@ func (s *Set) serve(id listID) {
 	for tries := l.n; tries > 0 && s.wants(id) && s.mayDial(); tries-- {
 		k := admission.Key(l.first - 1)
 		switch {
-		case s.atLimit(k) || id == listReserved && s.useful >= s.free && !s.key(k).bare():
+		case s.atLimit(k) || !s.worth(k):
 			s.rotate(k, id)
 			continue
 		case s.room(k):
@@ -193,6 +199,17 @@ func (s *Set) serve(id listID) {
 		s.rotate(k, id)
 		tries = l.n + 1
 	}
+}
+
+// worth reports whether a server more for k would be used: by a waiter that may
+// run at once, or, if it is the first one, by the one who is next.
+func (s *Set) worth(k admission.Key) bool {
+	if e := s.key(k); e.demand == 0 || e.bare() {
+		return true
+	} else if e.list == listReserved && s.useful >= s.free {
+		return false
+	}
+	return s.usable == nil || s.usable(k)
 }
 
 // rotate puts k at the end of the list, if it still is in it.

@@ -26,39 +26,74 @@ func pick[T any](t *rapid.T, from []T, ok func(T) bool) T {
 	return fit[rapid.IntRange(0, len(fit)-1).Draw(t, "which")]
 }
 
-// TestGateAndSetAgreeWithModel: whatever happens, the budget is kept, each
-// Admit gets one final verdict, held servers are never idle, nobody waits
-// beside a server that is free for it, and at the end everybody who waits is
-// served.
+// TestGateAndSetAgreeWithModel: whatever happens, the budget is kept and its
+// reserve, each Admit gets one final verdict, no workload has more than the plan
+// allows nor less than its part while it waits, held servers are never idle,
+// nobody waits beside a server and a slot that are free for it, nobody is
+// refused before its time, and at the end everybody who waits is served.
 func TestGateAndSetAgreeWithModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		budget := rapid.IntRange(1, 6).Draw(t, "budget")
 		keys := rapid.IntRange(1, 4).Draw(t, "keys")
-		p := admission.Plan{
-			Slots: rapid.IntRange(1, budget).Draw(t, "slots"),
-			Workloads: []admission.Workload{{
-				MaxWait:    rapid.Int64Range(20, 2000).Draw(t, "max wait") * ms,
-				MaxWaiting: rapid.IntRange(0, 12).Draw(t, "max waiting"),
-			}},
-			ProbeWaiting: rapid.IntRange(0, 2).Draw(t, "probe waiting"),
-		}
-		limit := rapid.IntRange(0, 3).Draw(t, "key limit")
-		o := pool.Options{
-			Budget:          budget,
-			ConnectParallel: rapid.IntRange(0, 3).Draw(t, "parallel"),
-			ConnectRate:     float64(rapid.SampledFrom([]int{0, 10, 1000}).Draw(t, "rate")),
-			Lifetime:        rapid.Int64Range(0, 300).Draw(t, "lifetime") * ms,
-			IdleTimeout:     rapid.Int64Range(0, 200).Draw(t, "idle timeout") * ms,
-			KeyLimit:        func(k admission.Key) int { return limit * int(k%2) },
-		}
+		workloads := rapid.IntRange(1, 4).Draw(t, "workloads")
+		p, o := drawPlan(t, workloads), drawOptions(t)
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		w := newWorld(p, o, rnd.Float64, 16, keys)
+		for i, s := range w.sessions {
+			s.w.Workload = uint16(rapid.IntRange(0, workloads-1).Draw(t, "workload"))
+			s.w.Reserved = w.reserved(s.w.Key) && i%2 == 0
+			if rapid.IntRange(0, 3).Draw(t, "mode") == 0 {
+				s.w.Want = admission.Session
+			}
+		}
 		steps := w.steps()
 		for range 3 { // a single one is short
 			t.Repeat(steps)
 		}
 		w.settle(t)
 	})
+}
+
+func drawPlan(t *rapid.T, workloads int) admission.Plan {
+	p := admission.Plan{
+		Slots:        rapid.IntRange(0, 6).Draw(t, "slots"),
+		Extra:        rapid.IntRange(0, 2).Draw(t, "extra"),
+		Connections:  rapid.IntRange(1, 6).Draw(t, "connections"),
+		ProbeWaiting: rapid.IntRange(0, 2).Draw(t, "probe waiting"),
+	}
+	left := 20
+	percent := rapid.SampledFrom([]float64{0, 0.5, 1})
+	for i := range workloads {
+		share := rapid.IntRange(0, left).Draw(t, "share")
+		if i == workloads-1 && left == 20 {
+			share = 20 // all of them without a share would have equal ones
+		}
+		left -= share
+		p.Workloads = append(p.Workloads, admission.Workload{
+			MaxWait:      rapid.Int64Range(20, 2000).Draw(t, "max wait") * ms,
+			NoServerWait: rapid.Int64Range(20, 500).Draw(t, "no server wait") * ms,
+			SessionWait:  rapid.Int64Range(20, 2000).Draw(t, "session wait") * ms,
+			MaxWaiting:   rapid.IntRange(0, 12).Draw(t, "max waiting"),
+			Share:        float64(share) / 20,
+			Lendable:     percent.Draw(t, "lendable"),
+			Borrow:       percent.Draw(t, "borrow"),
+		})
+	}
+	return p
+}
+
+func drawOptions(t *rapid.T) pool.Options {
+	limit := rapid.IntRange(0, 3).Draw(t, "key limit")
+	reserved := rapid.IntRange(0, 5).Draw(t, "reserved key")
+	return pool.Options{
+		Budget:          rapid.IntRange(0, 6).Draw(t, "budget"),
+		Reserve:         rapid.IntRange(0, 2).Draw(t, "reserve"),
+		ReservedKey:     func(k admission.Key) bool { return int(k) == reserved },
+		ConnectParallel: rapid.IntRange(0, 3).Draw(t, "parallel"),
+		ConnectRate:     float64(rapid.SampledFrom([]int{0, 10, 1000}).Draw(t, "rate")),
+		Lifetime:        rapid.Int64Range(0, 300).Draw(t, "lifetime") * ms,
+		IdleTimeout:     rapid.Int64Range(0, 200).Draw(t, "idle timeout") * ms,
+		KeyLimit:        func(k admission.Key) int { return limit * int(k%2) },
+	}
 }
 
 // steps are what can happen. What drives the work comes several times, what
@@ -75,12 +110,12 @@ func (w *world) steps() map[string]func(*rapid.T) {
 			upsets[rapid.IntRange(0, len(upsets)-1).Draw(t, "upset")](t)
 		},
 		"long": func(t *rapid.T) {
-			w.now += rapid.Int64Range(0, 400).Draw(t, "ms") * ms
+			w.advance(w.now + rapid.Int64Range(0, 400).Draw(t, "ms")*ms)
 			w.fire()
 		},
 		"timer": func(*rapid.T) {
 			if next := w.fire(); next != math.MaxInt64 {
-				w.now = next
+				w.advance(next)
 				w.fire()
 			}
 		},
@@ -91,7 +126,7 @@ func (w *world) steps() map[string]func(*rapid.T) {
 		},
 	}
 	for i := range 4 {
-		for name, step := range w.ordinary() {
+		for name, step := range w.everyday() {
 			steps[fmt.Sprint(name, i)] = step
 		}
 	}
@@ -100,16 +135,25 @@ func (w *world) steps() map[string]func(*rapid.T) {
 
 func anyServer(*pool.Server) bool { return true }
 
-func running(s *session) bool { return s.server != nil }
+func running(s *session) bool { return s.running }
 
-// ordinary are the steps of ordinary work.
-func (w *world) ordinary() map[string]func(*rapid.T) {
+// keeps: it is a session that runs nothing.
+func keeps(s *session) bool { return s.kept && !s.running }
+
+// everyday are the steps of ordinary work.
+func (w *world) everyday() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"admit": func(t *rapid.T) {
-			s := pick(t, w.sessions, func(s *session) bool { return !s.waiting && s.server == nil })
-			w.admit(s, rapid.IntRange(0, 3).Draw(t, "probe") == 0)
+			s := pick(t, w.sessions, func(s *session) bool { return !s.waiting && !s.running })
+			if s.kept {
+				s.w.Want = admission.Slot
+			} else if s.w.Want == admission.Slot {
+				s.w.Want = admission.Session
+			}
+			w.admit(s, s.w.Want == admission.Transaction && rapid.IntRange(0, 3).Draw(t, "probe") == 0)
 		},
-		"done": func(t *rapid.T) { w.finish(pick(t, w.sessions, running), false) },
+		"done":    func(t *rapid.T) { w.finish(pick(t, w.sessions, running), false) },
+		"release": func(t *rapid.T) { w.release(pick(t, w.sessions, keeps), rapid.Bool().Draw(t, "broken")) },
 		"dial": func(t *rapid.T) {
 			if len(w.dials) == 0 {
 				t.Skip("no dial")
@@ -125,7 +169,7 @@ func (w *world) ordinary() map[string]func(*rapid.T) {
 			w.unhold(rapid.IntRange(0, len(w.cancels)-1).Draw(t, "cancel"))
 		},
 		"time": func(t *rapid.T) {
-			w.now += rapid.Int64Range(0, 20).Draw(t, "ms") * ms
+			w.advance(w.now + rapid.Int64Range(0, 20).Draw(t, "ms")*ms)
 			w.fire()
 		},
 	}
@@ -133,12 +177,30 @@ func (w *world) ordinary() map[string]func(*rapid.T) {
 
 // upsets are the rare events that can happen now.
 func (w *world) upsets() []func(*rapid.T) {
-	u := []func(*rapid.T){w.resize, w.reconfigure, func(*rapid.T) {
-		w.set.CloseAll(w.now)
-		w.deliver()
-	}}
-	if slices.ContainsFunc(w.sessions, running) {
-		u = append(u, func(t *rapid.T) { w.finish(pick(t, w.sessions, running), true) })
+	u := []func(*rapid.T){
+		func(t *rapid.T) { w.setBudget(rapid.IntRange(0, 6).Draw(t, "budget")) },
+		func(t *rapid.T) { w.reconfigure(drawPlan(t, len(w.plan.Workloads)), drawOptions(t)) },
+		func(t *rapid.T) {
+			k := w.drawKey(t)
+			w.minimum[k] = rapid.IntRange(0, 2).Draw(t, "minimum")
+			w.set.SetMinimum(k, w.minimum[k])
+			w.deliver()
+		},
+		func(t *rapid.T) {
+			some := rapid.IntRange(0, 3).Draw(t, "closed")
+			w.set.CloseKeys(w.now, func(k admission.Key) bool { return int(k)%3 != some })
+			w.deliver()
+		},
+		func(t *rapid.T) { w.pause(rapid.IntRange(0, 2).Draw(t, "all") == 0, w.drawKey(t), w.drawKey(t)) },
+		func(t *rapid.T) { w.resume(true) },
+	}
+	if !w.all {
+		u = append(u, func(t *rapid.T) { w.resume(false, w.drawKey(t)) })
+	}
+	if slices.ContainsFunc(w.sessions, func(s *session) bool { return s.running && !s.kept }) {
+		u = append(u, func(t *rapid.T) {
+			w.finish(pick(t, w.sessions, func(s *session) bool { return s.running && !s.kept }), true)
+		})
 	}
 	if len(w.sockets) > 0 {
 		u = append(u, w.anyEOF, w.anyEOF, func(t *rapid.T) {
@@ -149,38 +211,54 @@ func (w *world) upsets() []func(*rapid.T) {
 	return u
 }
 
+func (w *world) drawKey(t *rapid.T) admission.Key {
+	return admission.Key(rapid.IntRange(0, w.keys-1).Draw(t, "key"))
+}
+
 func (w *world) anyEOF(t *rapid.T) {
 	sv := pick(t, w.set.Servers(nil), anyServer)
+	w.lost(sv, rapid.Bool().Draw(t, "break"))
+}
+
+// lost ends a socket, and with it what somebody has on it.
+func (w *world) lost(sv *pool.Server, broken bool) {
 	s := w.owner[sv]
 	w.eof(sv)
-	if s != nil { // the ticket ends with the server
-		w.finish(s, rapid.Bool().Draw(t, "break"))
+	if s == nil {
+		return
 	}
-}
-
-func (w *world) resize(t *rapid.T) {
-	w.setBudget(rapid.IntRange(0, 6).Draw(t, "budget"))
-}
-
-func (w *world) reconfigure(t *rapid.T) {
-	w.plan.Slots = rapid.IntRange(0, 6).Draw(t, "slots")
-	w.plan.Workloads[0].MaxWait = rapid.Int64Range(20, 2000).Draw(t, "max wait") * ms
-	w.pending = w.gate.Reconfigure(w.now, w.plan, w.pending)
-	w.deliver()
+	if s.running {
+		w.finish(s, broken)
+	}
+	if s.kept {
+		w.release(s, broken)
+	}
 }
 
 // settle makes the world kind: dials succeed, sockets end, tickets end, and
 // time goes on only as the timers ask. Then everybody who waits must be
 // granted, and in the end nothing is left.
 func (w *world) settle(t *rapid.T) {
-	w.setBudget(max(w.budget, 1))
-	w.plan = admission.Plan{
-		Slots: max(1, w.plan.Slots), Workloads: []admission.Workload{{MaxWait: 3600 * 1000 * ms, MaxWaiting: 100}},
+	w.resume(true)
+	o := w.opts
+	o.Budget, o.Reserve = max(o.Budget, 2), min(o.Reserve, 1)
+	p := admission.Plan{Slots: max(1, w.plan.Slots), Connections: 2}
+	for range w.plan.Workloads {
+		p.Workloads = append(p.Workloads, admission.Workload{
+			MaxWait: 3600 * 1000 * ms, SessionWait: 3600 * 1000 * ms, MaxWaiting: 100,
+			Share: 1 / float64(len(w.plan.Workloads)), Lendable: 1, Borrow: 1,
+		})
 	}
-	w.pending = w.gate.Reconfigure(w.now, w.plan, w.pending)
-	w.deliver()
+	w.reconfigure(p, o)
+	for k := range w.minimum {
+		w.set.SetMinimum(k, 0)
+	}
+	clear(w.minimum)
 	for _, s := range w.sessions {
 		if !s.waiting && s.server == nil {
+			if s.w.Want == admission.Slot {
+				s.w.Want = admission.Session
+			}
 			w.admit(s, false)
 		}
 	}
@@ -194,7 +272,7 @@ func (w *world) settle(t *rapid.T) {
 			if next-w.now > 3000*ms {
 				t.Fatalf("stuck until %d at %d: gate %+v set %+v keys %+v", next, w.now, w.gate.Stats(), w.set.Stats(), w.set.Keys(nil))
 			}
-			w.now = next
+			w.advance(next)
 		}
 		if err := w.check(); err != nil {
 			t.Fatal(err)
@@ -231,7 +309,7 @@ func (w *world) empty(t *rapid.T) {
 
 func (w *world) busy() bool {
 	gs := w.gate.Stats()
-	return gs.Running+gs.Waiting+len(w.dials)+len(w.closing)+len(w.cancels) > 0
+	return gs.Running+gs.Sessions+gs.Waiting+len(w.dials)+len(w.closing)+len(w.cancels) > 0
 }
 
 // work lets one thing end that is under way; false if nothing is.
@@ -239,14 +317,18 @@ func (w *world) work() bool {
 	switch {
 	case len(w.cancels) > 0:
 		w.unhold(0)
-	case len(w.closing) > 0 && w.owner[w.closing[0]] == nil:
-		w.eof(w.closing[0])
+	case len(w.closing) > 0:
+		w.lost(w.closing[0], false)
 	case len(w.dials) > 0:
 		w.dialled(0, true, false)
 	default:
 		for _, s := range w.sessions {
-			if s.server != nil {
+			switch {
+			case s.running:
 				w.finish(s, false)
+				return true
+			case s.kept:
+				w.release(s, false)
 				return true
 			}
 		}

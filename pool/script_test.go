@@ -63,9 +63,6 @@ func scriptWorld(t *testing.T, d *datadriven.TestData) *world {
 	}
 	w := newWorld(p, o, func() float64 { return 0.5 }, 32, 1)
 	w.now = 0
-	if w.plan.Workloads[0].MaxWait == 0 {
-		w.plan.Workloads[0].MaxWait = 2000 * ms
-	}
 	return w
 }
 
@@ -114,13 +111,13 @@ func (w *world) command(name string, args []string) bool {
 	case "resize":
 		w.setBudget(n[0])
 	case "slots", "max-wait":
+		p := w.plan
 		if name == "slots" {
-			w.plan.Slots = n[0]
+			p.Slots = n[0]
 		} else {
-			w.plan.Workloads[0].MaxWait = int64(n[0]) * ms
+			p.Workloads[0].MaxWait = int64(n[0]) * ms
 		}
-		w.pending = w.gate.Reconfigure(w.now, w.plan, w.pending)
-		w.deliver()
+		w.reconfigure(p, w.opts)
 	case "close-all":
 		w.set.CloseAll(w.now)
 		w.deliver()
@@ -169,9 +166,9 @@ func (w *world) until(at int64) {
 		if w.problem != nil || next > at {
 			break
 		}
-		w.now = next
+		w.advance(next)
 	}
-	w.now = at
+	w.advance(at)
 	if next := w.fire(); next != math.MaxInt64 {
 		w.print("next at %d", next/ms)
 	}

@@ -80,11 +80,17 @@ type Set struct {
 	nextRetry int64 // not after the first end of a back-off
 	actions   []Action
 	stats     counters
+
+	changes uint64                   // of what Down and Warming say
+	usable  func(admission.Key) bool // the gate's answer whether a waiter could use a server now
 }
 
 var (
-	_ admission.Supply = (*Set)(nil)
-	_ admission.Downer = (*Set)(nil)
+	_ admission.Supply  = (*Set)(nil)
+	_ admission.Downer  = (*Set)(nil)
+	_ admission.Warmer  = (*Set)(nil)
+	_ admission.Changer = (*Set)(nil)
+	_ admission.Asker   = (*Set)(nil)
 )
 
 // New returns an empty set.
@@ -112,6 +118,7 @@ func (s *Set) set(o Options) {
 // raise brings up to date how many places may be taken: after the budget
 // shrank that is what is taken.
 func (s *Set) raise() {
+	s.changes++
 	s.ceiling = max(s.opts.Budget, s.total())
 	s.most = max(s.opts.Budget-s.opts.Reserve, s.ordinary)
 }
@@ -178,6 +185,7 @@ func (s *Set) open(k admission.Key) {
 		s.gens = append(s.gens, 0)
 	}
 	s.tokens--
+	s.changes++
 	s.gens[slot]++
 	if s.gens[slot] == 0 {
 		s.gens[slot] = 1
@@ -224,6 +232,7 @@ func (s *Set) Dialed(now int64, sv *Server, ok, permanent bool) (idle bool) {
 		return false
 	}
 	k.failures, k.retryAt = 0, 0
+	s.changes++
 	return s.settle(now, sv)
 }
 
@@ -261,6 +270,7 @@ func (s *Set) close(now int64, sv *Server) {
 		s.unlinkIdle(sv)
 	}
 	sv.parked = false
+	s.changes++
 	s.move(now, sv, Closing)
 	s.actions = append(s.actions, Action{Close, sv})
 	s.review(sv.Key)

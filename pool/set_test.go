@@ -450,8 +450,8 @@ func BenchmarkReservePut(b *testing.B) {
 func BenchmarkTransaction(b *testing.B) {
 	const servers, waiting = 16, 64
 	s := New(Options{Budget: servers})
-	g := admission.New(admission.Plan{Slots: servers}, s, nil)
 	dial(b, s, 0, 0, servers)
+	g := admission.New(admission.Plan{Slots: servers}, s, nil)
 	waiters := make([]admission.Waiter, servers+waiting)
 	running := make([]admission.Verdict, 0, servers)
 	for i := range waiters {

@@ -10,15 +10,19 @@ import (
 
 const ms = int64(1e6)
 
-// session is a client of the model: it waits, or runs on a server, or neither.
+// session is a client of the model: it waits, or runs a transaction, or keeps a
+// server, or neither.
 type session struct {
 	w       admission.Waiter
 	id      int
 	waiting bool
+	server  *pool.Server // while it has one
+	kept    bool         // the server is its own until it is released
+	running bool         // it has a slot
 	ticket  admission.Ticket
-	server  *pool.Server // while it has a ticket
 	started int64
 	order   int // of its last Admit
+	clock
 }
 
 // world drives a gate and a set as the event loop does, and keeps its own
@@ -27,8 +31,10 @@ type world struct {
 	gate *admission.Gate
 	set  *pool.Set
 	plan admission.Plan
+	opts pool.Options
 
 	now      int64
+	keys     int
 	sessions []*session
 	dials    []*pool.Server        // asked for and not answered
 	sockets  map[*pool.Server]bool // every place: from the Dial to Gone
@@ -36,26 +42,32 @@ type world struct {
 	closing  []*pool.Server // asked to be closed, socket not ended
 	cancels  []*pool.Server // one per hold
 	allowed  int            // sockets that may exist
-	budget   int
+	ordinary int            // of keys that have no part in the reserve
+	minimum  map[admission.Key]int
+	paused   map[admission.Key]bool
+	all      bool // paused
+	mixed    bool // somebody has asked for a transaction
+	hopeless bool // a login was refused for good just now
 	admits   int
-	lastKey  map[admission.Key]int // order of the last grant of a key, probes not counted
+	lastOf   map[admission.Waiter]int // order of the last grant of a kind, probes and reserved not counted
 	granted  int
 	refused  int
 	pending  []admission.Verdict
 	actions  []pool.Action
 	problem  error
 	names    map[string]*pool.Server
-	limit    func(admission.Key) int
-	parallel int
 	log      func(format string, args ...any) // nil = silent
 }
 
 func newWorld(p admission.Plan, o pool.Options, rnd func() float64, sessions, keys int) *world {
 	o.Rand = rnd
 	w := &world{
-		set: pool.New(o), plan: p, now: 1, limit: o.KeyLimit, parallel: o.ConnectParallel, budget: o.Budget, allowed: o.Budget,
-		sockets: map[*pool.Server]bool{}, owner: map[*pool.Server]*session{}, names: map[string]*pool.Server{}, lastKey: map[admission.Key]int{},
+		set: pool.New(o), now: 1, opts: o, keys: keys,
+		sockets: map[*pool.Server]bool{}, owner: map[*pool.Server]*session{}, names: map[string]*pool.Server{},
+		lastOf: map[admission.Waiter]int{}, minimum: map[admission.Key]int{}, paused: map[admission.Key]bool{},
 	}
+	w.setPlan(p)
+	w.allow()
 	w.gate = admission.New(p, w.set, rnd)
 	for i := range sessions {
 		s := &session{id: i}
@@ -66,6 +78,25 @@ func newWorld(p admission.Plan, o pool.Options, rnd func() float64, sessions, ke
 	return w
 }
 
+// allow notes how many sockets may exist after a change of the budget.
+func (w *world) allow() {
+	w.allowed = max(w.opts.Budget, len(w.sockets))
+	w.ordinary = max(w.opts.Budget-w.opts.Reserve, w.ordinarySockets())
+}
+
+func (w *world) ordinarySockets() (n int) {
+	for sv := range w.sockets {
+		if !w.reserved(sv.Key) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) reserved(k admission.Key) bool {
+	return w.opts.ReservedKey != nil && w.opts.ReservedKey(k)
+}
+
 func (w *world) failf(format string, args ...any) {
 	if w.problem == nil {
 		w.problem = fmt.Errorf(format, args...)
@@ -74,10 +105,7 @@ func (w *world) failf(format string, args ...any) {
 
 // deliver does what follows the calls on gate and set: verdicts, actions.
 func (w *world) deliver() {
-	for _, v := range w.pending {
-		w.verdict(v)
-	}
-	w.pending = w.pending[:0]
+	w.verdicts()
 	w.actions = w.set.Actions(w.actions[:0])
 	for _, a := range w.actions {
 		w.print("%v %s key %d", a.Kind, w.name(a.Server), a.Server.Key)
@@ -96,7 +124,16 @@ func (w *world) deliver() {
 			w.closing = append(w.closing, a.Server)
 		}
 	}
-	w.allowed = max(w.budget, min(w.allowed, len(w.sockets)))
+	w.allowed = max(w.opts.Budget, min(w.allowed, len(w.sockets)))
+	w.ordinary = max(w.opts.Budget-w.opts.Reserve, min(w.ordinary, w.ordinarySockets()))
+	w.watch()
+}
+
+func (w *world) verdicts() {
+	for _, v := range w.pending {
+		w.verdict(v)
+	}
+	w.pending = w.pending[:0]
 }
 
 func (w *world) print(format string, args ...any) {
@@ -120,53 +157,86 @@ func (w *world) name(sv *pool.Server) string {
 	return name
 }
 
-// checkDial: servers are opened for waiters only, within the bounds.
+// checkDial: servers are opened for waiters or a minimum only, within the bounds.
 func (w *world) checkDial(k admission.Key) {
-	of := 0
+	of, staying := 0, 0
 	for sv := range w.sockets {
-		if sv.Key == k {
-			of++
+		if sv.Key != k {
+			continue
+		}
+		of++
+		if sv.State() != pool.Closing {
+			staying++
 		}
 	}
-	wanted := slices.ContainsFunc(w.sessions, func(s *session) bool { return s.waiting && s.w.Key == k })
-	if !wanted {
+	wanted := slices.ContainsFunc(w.sessions, func(s *session) bool {
+		return s.waiting && s.w.Key == k && s.w.Want != admission.Slot && !w.isPaused(k)
+	})
+	if !wanted && staying > w.minimum[k] {
 		w.failf("a dial for key %d, for which nobody waits", k)
 	}
-	if w.parallel > 0 && len(w.dials) > w.parallel {
+	if w.opts.ConnectParallel > 0 && len(w.dials) > w.opts.ConnectParallel {
 		w.failf("%d dials at once", len(w.dials))
 	}
-	if w.limit != nil && w.limit(k) > 0 && of > w.limit(k) {
-		w.failf("key %d has %d servers of %d", k, of, w.limit(k))
+	if l := w.opts.KeyLimit; l != nil && l(k) > 0 && of > l(k) {
+		w.failf("key %d has %d servers of %d", k, of, l(k))
 	}
 }
 
 // verdict checks a final verdict and gives it to its session.
 func (w *world) verdict(v admission.Verdict) {
 	s := v.W.Owner.(*session)
-	if !s.waiting || s.server != nil || v.W.Waiting() {
+	if !s.waiting || s.running || s.server != nil && s.w.Want != admission.Slot || v.W.Waiting() {
 		w.failf("session %d: unexpected verdict %+v", s.id, v)
 		return
 	}
-	s.waiting = false
+	if w.isPaused(s.w.Key) && v.Reason != admission.Draining && v.Reason != admission.QueueFull {
+		w.failf("session %d of a paused key: %+v", s.id, v)
+	}
 	switch v.Outcome {
 	case admission.Granted:
+		w.checkClock(s, v)
+		w.checkTurn(s, v)
+		s.waiting = false
 		w.grant(s, v)
 	case admission.Refused:
+		s.waiting = false
 		w.print("session %d refused %v after %d ms, retry after %d ms", s.id, v.Reason, v.Waited/ms, v.RetryAfter/ms)
 		w.refused++
 		if v.Reason == admission.None || v.RetryAfter < 50*ms || v.RetryAfter > 7500*ms {
 			w.failf("session %d: bad refusal %+v", s.id, v)
 		}
-		if v.Reason == admission.QueueAge && v.Waited < w.plan.Workloads[0].MaxWait {
-			w.failf("session %d: refused for age after %d", s.id, v.Waited)
-		}
+		w.checkClock(s, v)
 	default:
 		w.failf("session %d: verdict is not final: %+v", s.id, v)
 	}
 }
 
+// kind is what is served in order of arrival.
+func (s *session) kind() admission.Waiter {
+	return admission.Waiter{Key: s.w.Key, Workload: s.w.Workload, Want: s.w.Want}
+}
+
 func (w *world) grant(s *session, v admission.Verdict) {
 	w.granted++
+	s.ticket, s.started = v.Ticket, w.now
+	if v.Ticket.Want != s.w.Want || v.Ticket.Workload != s.w.Workload {
+		w.failf("session %d wants %v and got %+v", s.id, s.w.Want, v.Ticket)
+	}
+	if !s.w.Probe && !s.w.Reserved {
+		if s.order < w.lastOf[s.kind()] {
+			w.failf("session %d of key %d was granted out of order", s.id, s.w.Key)
+		}
+		w.lastOf[s.kind()] = s.order
+	}
+	s.running = s.w.Want != admission.Session
+	if s.w.Want == admission.Slot {
+		if v.Grant != 0 {
+			w.failf("session %d got a server with its slot", s.id)
+		}
+		w.print("session %d granted a slot after %d ms", s.id, v.Waited/ms)
+		return
+	}
 	sv := w.set.Server(v.Grant)
 	switch {
 	case sv == nil || sv.State() != pool.Busy || sv.Key != s.w.Key || sv.Held():
@@ -174,26 +244,27 @@ func (w *world) grant(s *session, v admission.Verdict) {
 		return
 	case w.owner[sv] != nil:
 		w.failf("server %#x has two owners", sv.ID)
-	case v.Waited >= w.plan.Workloads[0].MaxWait:
-		w.failf("session %d was granted after %d", s.id, v.Waited)
-	case !s.w.Probe && s.order < w.lastKey[s.w.Key]:
-		w.failf("session %d of key %d was granted out of order", s.id, s.w.Key)
 	}
-	if !s.w.Probe {
-		w.lastKey[s.w.Key] = s.order
+	how := ""
+	switch {
+	case v.Ticket.Lane:
+		how = " by the lane"
+	case v.Ticket.Extra:
+		how = " on an extra slot"
+	case s.w.Want == admission.Session:
+		how = " to keep"
 	}
-	lane := ""
-	if v.Ticket.Lane {
-		lane = " by the lane"
-	}
-	w.print("session %d granted %s after %d ms%s", s.id, w.name(sv), v.Waited/ms, lane)
-	w.owner[sv], s.server, s.ticket, s.started = s, sv, v.Ticket, w.now
+	w.print("session %d granted %s after %d ms%s", s.id, w.name(sv), v.Waited/ms, how)
+	w.owner[sv], s.server, s.kept = s, sv, s.w.Want == admission.Session
 }
 
 func (w *world) admit(s *session, probe bool) {
 	w.admits++
-	full := w.full(probe)
-	s.order, s.waiting, s.w.Probe = w.admits, true, probe
+	s.w.Probe = probe
+	full := w.full(s)
+	s.order, s.waiting = w.admits, true
+	w.mixed = w.mixed || s.w.Want == admission.Transaction
+	s.begin(w.now)
 	v := w.gate.Admit(w.now, &s.w)
 	if (v.Outcome == admission.Queued) != s.w.Waiting() {
 		w.failf("session %d: %v, waiting %v", s.id, v.Outcome, s.w.Waiting())
@@ -209,22 +280,26 @@ func (w *world) admit(s *session, probe bool) {
 	w.deliver()
 }
 
-// full reports whether the bound for probes or for others is reached.
-func (w *world) full(probe bool) bool {
+// full reports whether the bound for probes or for others of its workload is
+// reached for s. Those of paused keys do not count and know no bound.
+func (w *world) full(s *session) bool {
+	if w.isPaused(s.w.Key) {
+		return false
+	}
 	n := 0
-	for _, s := range w.sessions {
-		if s.waiting && s.w.Probe == probe {
+	for _, o := range w.sessions {
+		if o.waiting && o.w.Probe == s.w.Probe && !w.isPaused(o.w.Key) && (s.w.Probe || o.w.Workload == s.w.Workload) {
 			n++
 		}
 	}
-	if probe {
+	if s.w.Probe {
 		return w.plan.ProbeWaiting > 0 && n >= w.plan.ProbeWaiting
 	}
-	bound := w.plan.Workloads[0].MaxWaiting
+	bound := w.plan.Workloads[s.w.Workload].MaxWaiting
 	if bound == 0 {
-		bound = w.gate.Stats().MaxWaiting
-		if least := 4 * max(w.plan.Slots, 1); bound < least {
-			w.failf("automatic bound of %d for %d slots", bound, w.plan.Slots)
+		bound = w.gate.Bound(s.w.Workload)
+		if bound < 4 {
+			w.failf("automatic bound of %d", bound)
 		}
 	}
 	return n >= bound
@@ -238,8 +313,29 @@ func (w *world) withdraw(s *session) {
 	w.deliver()
 }
 
-// finish ends s's ticket; its server is put back or broken, or had ended.
+// finish ends s's transaction; a server that is not its own is put back or
+// broken, or had ended.
 func (w *world) finish(s *session, broken bool) {
+	if !s.kept {
+		w.giveBack(s, broken)
+	}
+	s.running = false
+	w.pending = w.gate.Done(w.now, s.ticket, w.now-s.started, w.pending)
+	w.deliver()
+}
+
+// release ends the session of s, which runs nothing.
+func (w *world) release(s *session, broken bool) {
+	if s.waiting {
+		w.withdraw(s)
+	}
+	w.giveBack(s, broken)
+	s.kept = false
+	w.pending = w.gate.Release(w.now, s.w.Workload, w.pending)
+	w.deliver()
+}
+
+func (w *world) giveBack(s *session, broken bool) {
 	sv := s.server
 	s.server = nil
 	delete(w.owner, sv)
@@ -247,9 +343,8 @@ func (w *world) finish(s *session, broken bool) {
 		w.set.Break(w.now, sv)
 	} else if w.set.Put(w.now, sv) {
 		w.supplied(sv)
+		w.verdicts() // made while s counted still
 	}
-	w.pending = w.gate.Done(w.now, s.ticket, w.now-s.started, w.pending)
-	w.deliver()
 }
 
 func (w *world) supplied(sv *pool.Server) {
@@ -269,10 +364,12 @@ func (w *world) dialled(i int, ok, permanent bool) {
 	if w.set.Dialed(w.now, sv, ok, permanent) {
 		w.supplied(sv)
 	}
-	if permanent && !ok {
+	w.hopeless = permanent && !ok
+	if w.hopeless {
 		w.pending = w.gate.Unsupplied(w.now, sv.Key, w.pending)
 	}
 	w.deliver()
+	w.hopeless = false
 }
 
 // eof ends sv's socket, expected or not.
@@ -304,79 +401,105 @@ func (w *world) unhold(i int) {
 
 // fire lets both act at now and returns when they want to again.
 func (w *world) fire() int64 {
-	var next int64
-	next, w.pending = w.gate.Fire(w.now, w.pending)
+	next := w.set.Fire(w.now)
 	w.deliver()
-	next = min(next, w.set.Fire(w.now))
+	n, out := w.gate.Fire(w.now, w.pending)
+	w.pending = out
 	w.deliver()
+	next = min(next, n)
 	if next <= w.now {
 		w.failf("fired at %d, to be fired again at %d", w.now, next)
 	}
-	for _, s := range w.sessions {
-		if s.waiting && (w.now-s.w.Arrived() >= w.plan.Workloads[0].MaxWait || next > s.w.Arrived()+w.plan.Workloads[0].MaxWait) {
-			w.failf("session %d waits for %d, to be fired in %d", s.id, w.now-s.w.Arrived(), next-w.now)
-		}
-	}
+	w.checkFired(next)
 	return next
 }
 
-func (w *world) setBudget(n int) {
-	w.budget = n
-	w.allowed = max(n, len(w.sockets))
-	w.set.Resize(w.now, n)
+// advance lets time go on. As the event loop does, it fires before.
+func (w *world) advance(to int64) {
+	w.fire()
+	w.tick(to - w.now)
+	w.now = to
+}
+
+func (w *world) reconfigure(p admission.Plan, o pool.Options) {
+	o.Rand = w.opts.Rand
+	w.opts = o
+	w.allow()
+	w.set.Reconfigure(w.now, o)
+	w.setPlan(p)
+	w.pending = w.gate.Reconfigure(w.now, p, w.pending)
 	w.deliver()
 }
 
-// check compares gate and set with the model's books.
-func (w *world) check() error {
-	if w.problem != nil {
-		return w.problem
+// setPlan notes a plan, with the numbers in force where it has none.
+func (w *world) setPlan(p admission.Plan) {
+	if len(p.Workloads) == 0 {
+		p.Workloads = make([]admission.Workload, 1)
 	}
-	if err := w.gate.Check(); err != nil {
-		return err
-	}
-	if err := w.set.Check(); err != nil {
-		return err
-	}
-	gs, ss := w.gate.Stats(), w.set.Stats()
-	running, waiting := 0, 0
-	for _, s := range w.sessions {
-		if s.server != nil {
-			running++
+	p.Workloads = slices.Clone(p.Workloads)
+	for i := range p.Workloads {
+		l := &p.Workloads[i]
+		if l.MaxWait == 0 {
+			l.MaxWait = 2000 * ms
 		}
-		if s.waiting {
-			waiting++
+		if l.NoServerWait == 0 {
+			l.NoServerWait = l.MaxWait
+		}
+		if l.SessionWait == 0 {
+			l.SessionWait = 10_000 * ms
+		}
+		if len(p.Workloads) == 1 {
+			l.Share = 1
 		}
 	}
-	places := ss.Dialling + ss.Idle + ss.Busy + ss.Closing
-	switch {
-	case running != gs.Running || waiting != gs.Waiting:
-		return fmt.Errorf("%d run and %d wait, the gate says %d and %d", running, waiting, gs.Running, gs.Waiting)
-	case places != len(w.sockets):
-		return fmt.Errorf("%d sockets, the set says %+v", len(w.sockets), ss)
-	case len(w.sockets) > w.allowed:
-		return fmt.Errorf("%d sockets, %d allowed", len(w.sockets), w.allowed)
-	case ss.Dialling != len(w.dials) || ss.Closing != len(w.closing):
-		return fmt.Errorf("%d dials, %d closing, the set says %+v", len(w.dials), len(w.closing), ss)
+	if p.Connections == 0 {
+		p.Connections = p.Slots
 	}
-	return w.checkServed(gs)
+	w.plan = p
 }
 
-// checkServed: while a slot is free, nobody waits beside an idle server.
-func (w *world) checkServed(gs admission.Stats) error {
-	if gs.Running >= gs.Slots {
-		return nil
-	}
-	idle := map[admission.Key]bool{}
-	for sv := range w.sockets {
-		if sv.State() == pool.Idle {
-			idle[sv.Key] = true
+func (w *world) setBudget(n int) {
+	o := w.opts
+	o.Budget = n
+	w.reconfigure(w.plan, o)
+}
+
+// pause stops some keys, or all, of the gate and in the books.
+func (w *world) pause(all bool, keys ...admission.Key) {
+	if all {
+		w.all = true
+		w.gate.PauseAll(w.now)
+	} else {
+		for _, k := range keys {
+			w.paused[k] = true
 		}
+		w.gate.Pause(w.now, keys)
+	}
+	w.deliver()
+}
+
+// resume ends the pause of some keys, or every pause.
+func (w *world) resume(all bool, keys ...admission.Key) {
+	was := make(map[*session]bool)
+	for _, s := range w.sessions {
+		was[s] = w.isPaused(s.w.Key)
+	}
+	if all {
+		w.all = false
+		clear(w.paused)
+		w.pending = w.gate.ResumeAll(w.now, w.pending)
+	} else {
+		for _, k := range keys {
+			delete(w.paused, k)
+		}
+		w.pending = w.gate.Resume(w.now, keys, w.pending)
 	}
 	for _, s := range w.sessions {
-		if s.waiting && idle[s.w.Key] {
-			return fmt.Errorf("session %d waits, a slot is free and key %d has an idle server", s.id, s.w.Key)
+		if was[s] && !w.isPaused(s.w.Key) {
+			s.away, s.awayAt = 0, w.now
 		}
 	}
-	return nil
+	w.deliver()
 }
+
+func (w *world) isPaused(k admission.Key) bool { return w.all || w.paused[k] }

@@ -115,6 +115,23 @@ func (p *planner) matching(c *config.Config) {
 		p.line(word, "%d. %s: %s", i+1, title(w), matches(w.Match))
 		word = ""
 	}
+	if earlier := beforeTools(c); earlier != "" {
+		p.line("", "a pg_dump by clients of %s runs there, not in tools: give it a role of its own, or put a workload for it first", earlier)
+	}
+}
+
+// beforeTools is a workload without sessions that takes some clients away from the one
+// called tools, whatever they call themselves; or "".
+func beforeTools(c *config.Config) string {
+	for _, w := range c.Workloads {
+		switch {
+		case w.Name == "tools":
+			return ""
+		case w.PoolMode != config.Session && len(w.Match.ApplicationName) == 0:
+			return w.Name
+		}
+	}
+	return ""
 }
 
 // matches tells who belongs to a workload.

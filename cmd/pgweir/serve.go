@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/console"
@@ -123,15 +122,15 @@ func (g *guard) run(ctx context.Context) error {
 		MaxLogins: c.MaxLogins, TextLimit: int(c.QueryTextLimit), StatementMemory: statementMemory,
 		Settings: s, Log: g.log, Console: g.serveConsole,
 	}
-	if o.Listeners, err = listen(c.Listen, c.ReusePort); err != nil {
-		return err
-	}
 	group, err := g.join(c, &o)
 	if err != nil {
-		return errors.Join(err, closeAll(o.Listeners))
+		return err
 	}
 	if group != nil {
 		defer func() { _ = group.Close() }() // the process ends with it
+	}
+	if o.Listeners, err = listen(c.Listen, c.ReusePort); err != nil {
+		return err
 	}
 	if g.Proxy, err = proxy.New(o); err != nil {
 		return errors.Join(err, closeAll(o.Listeners))
@@ -189,22 +188,13 @@ func (g *guard) join(c *config.Config, o *proxy.Options) (*sibling.Group, error)
 	if !c.ReusePort {
 		return nil, nil
 	}
-	group, err := sibling.Join(portsOf(c.Listen), func(ctx context.Context, r *wire.CancelRequest) { g.Cancel(ctx, r) })
+	group, err := sibling.Join(sharedName(c.Listen), func(ctx context.Context, r *wire.CancelRequest) { g.Cancel(ctx, r) })
 	if err != nil {
 		return nil, fmt.Errorf("so_reuseport: %w", err)
 	}
 	o.Process, o.Forward = group.Process(), group.Forward
 	g.log.Info("sharing the port", "process", group.Process())
 	return group, nil
-}
-
-// portsOf names what the processes of one port have in common.
-func portsOf(places []config.Listen) string {
-	var list []string
-	for _, p := range places {
-		list = append(list, p.String())
-	}
-	return strings.Join(list, ",")
 }
 
 func closeAll(list []net.Listener) error {

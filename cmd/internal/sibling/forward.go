@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -14,8 +13,8 @@ import (
 
 // Forward hands a cancel request to the process of that number and returns when the
 // process has dealt with it or is gone, or ctx ends: at once for a number that nobody
-// has. Give ctx a deadline, because the other process may be stopped. As with any cancel request
-// there is no telling whether something was cancelled.
+// has. Give ctx a deadline, because the other process may be stopped. As with any
+// cancel request there is no telling whether something was cancelled.
 func (g *Group) Forward(ctx context.Context, process uint32, r *wire.CancelRequest) {
 	if process == 0 || process > MaxProcess {
 		return
@@ -58,8 +57,5 @@ func (g *Group) trusts(conn *net.UnixConn) bool {
 	controlled := raw.Control(func(fd uintptr) {
 		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
-	return controlled == nil && err == nil && peer.Uid == g.user
+	return controlled == nil && err == nil && peer.Uid == g.terms.user
 }
-
-// effectiveUser is the user that the kernel tells others of this process.
-func effectiveUser() uint32 { return uint32(os.Geteuid()) }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 	"syscall"
@@ -28,8 +29,9 @@ const longestRequest = 12 + wire.MaxSecret
 // retry is how long to wait for what the kernel has too little of at the moment.
 const retry = 20 * time.Millisecond
 
-// limits bound what siblings can make this process do.
-type limits struct {
+// terms are what siblings are taken on.
+type terms struct {
+	user     uint32        // the effective one of a sibling
 	atOnce   int           // connections at once; the others wait to be accepted
 	patience time.Duration // for a request to arrive
 }
@@ -39,9 +41,8 @@ type limits struct {
 type Group struct {
 	port    string
 	process uint32
-	user    uint32 // effective; a sibling's is the same
 	handle  func(context.Context, *wire.CancelRequest)
-	limits  limits
+	terms   terms
 
 	socket *net.UnixListener
 	ending context.Context // ends with Close
@@ -60,11 +61,10 @@ type Group struct {
 //
 // The error says that all numbers are taken, or why the system gives no socket.
 func Join(port string, handle func(ctx context.Context, r *wire.CancelRequest)) (*Group, error) {
-	return join(port, handle, limits{atOnce: 256, patience: time.Second})
+	return join(port, handle, terms{user: uint32(os.Geteuid()), atOnce: 256, patience: time.Second})
 }
 
-func join(port string, handle func(context.Context, *wire.CancelRequest), l limits) (*Group, error) {
-	user := effectiveUser()
+func join(port string, handle func(context.Context, *wire.CancelRequest), with terms) (*Group, error) {
 	for n := uint32(1); n <= MaxProcess; n++ {
 		socket, err := net.ListenUnix("unix", address(port, n))
 		if errors.Is(err, syscall.EADDRINUSE) {
@@ -74,8 +74,8 @@ func join(port string, handle func(context.Context, *wire.CancelRequest), l limi
 			return nil, fmt.Errorf("no process number on port %s, because there is no socket for it: %w", port, err)
 		}
 		g := &Group{
-			port: port, process: n, user: user, handle: handle, limits: l,
-			socket: socket, places: make(chan struct{}, l.atOnce),
+			port: port, process: n, handle: handle, terms: with,
+			socket: socket, places: make(chan struct{}, with.atOnce),
 		}
 		g.ending, g.end = context.WithCancel(context.Background())
 		g.work.Go(g.accept)
@@ -141,7 +141,7 @@ func (g *Group) accept() {
 func (g *Group) answer(conn *net.UnixConn) {
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(g.ending, func() { _ = conn.Close() })()
-	if !g.trusts(conn) || conn.SetReadDeadline(time.Now().Add(g.limits.patience)) != nil {
+	if !g.trusts(conn) || conn.SetReadDeadline(time.Now().Add(g.terms.patience)) != nil {
 		return
 	}
 	packet, err := wire.ReadStartup(io.LimitReader(conn, longestRequest))

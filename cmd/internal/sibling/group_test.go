@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -66,9 +67,11 @@ func TestLongNames(t *testing.T) {
 			t.Errorf("%d: number %d", i, g.Process())
 		}
 	}
-	if _, err := net.ListenUnix("unix", address(strings.Repeat("x", longestName), MaxProcess)); err != nil {
-		t.Errorf("the longest name is too long: %v", err)
+	longest, err := net.ListenUnix("unix", address(strings.Repeat("x", longestName), MaxProcess))
+	if err != nil {
+		t.Fatalf("the longest name is too long: %v", err)
 	}
+	_ = longest.Close()
 }
 
 func TestAllNumbersTaken(t *testing.T) {
@@ -128,7 +131,7 @@ func TestGarbage(t *testing.T) {
 // A sibling that says nothing, or only a part, is let go.
 func TestSlowPeer(t *testing.T) {
 	port := name(t)
-	g, err := join(port, nobody(t), limits{atOnce: 10, patience: 20 * time.Millisecond})
+	g, err := join(port, nobody(t), terms{user: uint32(os.Geteuid()), atOnce: 10, patience: 20 * time.Millisecond})
 	lasting(t, g, err)
 	silent, half := conn(t, port, 1), conn(t, port, 1)
 	if _, err := half.Write(wire.AppendCancelRequest(nil, 5, []byte("abcd"))[:13]); err != nil {
@@ -150,7 +153,7 @@ func TestBoundedAtOnce(t *testing.T) {
 		entered <- struct{}{}
 		<-goOn
 		now.Add(-1)
-	}, limits{atOnce: atOnce, patience: patience})
+	}, terms{user: uint32(os.Geteuid()), atOnce: atOnce, patience: patience})
 	lasting(t, g, err)
 	var done []<-chan struct{}
 	for i := range all {
@@ -173,11 +176,13 @@ func TestBoundedAtOnce(t *testing.T) {
 
 func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	port := name(t)
-	entered := make(chan struct{})
+	entered, handling := make(chan struct{}), true
 	g, err := join(port, func(ctx context.Context, _ *wire.CancelRequest) {
 		close(entered)
 		<-ctx.Done()
-	}, limits{atOnce: 2, patience: time.Hour})
+		runtime.Gosched()
+		handling = false
+	}, terms{user: uint32(os.Geteuid()), atOnce: 2, patience: time.Hour})
 	lasting(t, g, err)
 	silent := conn(t, port, 1)
 	handled := forward(t, g, 1, request(1))
@@ -186,6 +191,9 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	isOpen(t, "forwarded", handled)
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if handling {
+		t.Error("Close has not waited for the handler")
 	}
 	ended(t, silent)
 	await(t, "the end of the handled one", handled)

@@ -22,8 +22,11 @@ import (
 // patience is how long a test waits for what has to happen.
 const patience = 20 * time.Second
 
-// memberOf makes this test binary be a member of that group.
-const memberOf = "PGWEIR_TEST_MEMBER_OF"
+// memberOf makes this test binary be a member of that group, which trusts a user.
+const (
+	memberOf = "PGWEIR_TEST_MEMBER_OF"
+	trusted  = "PGWEIR_TEST_TRUSTED"
+)
 
 func TestMain(m *testing.M) {
 	if port := os.Getenv(memberOf); port != "" {
@@ -36,10 +39,15 @@ func TestMain(m *testing.M) {
 // member joins, says what happens and does what its standard input says. It never
 // ends what it handles.
 func member(port string) {
-	g, err := Join(port, func(ctx context.Context, r *wire.CancelRequest) {
+	// It trusts the user of its parent, also when it is not its own.
+	parent, err := strconv.ParseUint(os.Getenv(trusted), 10, 32)
+	if err != nil {
+		panic(err)
+	}
+	g, err := join(port, func(ctx context.Context, r *wire.CancelRequest) {
 		fmt.Println("handles", r.PID)
 		<-ctx.Done()
-	})
+	}, terms{user: uint32(parent), atOnce: 10, patience: patience})
 	if err != nil {
 		panic(err)
 	}
@@ -65,7 +73,7 @@ type child struct {
 func start(t *testing.T, port string, user uint32) *child {
 	t.Helper()
 	c := &child{cmd: exec.Command("/proc/self/exe")} // whatever the directory's permissions
-	c.cmd.Env = append(os.Environ(), memberOf+"="+port)
+	c.cmd.Env = append(os.Environ(), memberOf+"="+port, trusted+"="+strconv.Itoa(os.Geteuid()))
 	c.cmd.Stderr = os.Stderr
 	if user != 0 {
 		c.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
