@@ -3,6 +3,7 @@ package pool_test
 import (
 	"container/heap"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/pgweir/pgweir/admission"
@@ -35,6 +36,9 @@ type closedLoop struct {
 	queue   events
 	service int64 // mean length of a transaction
 	think   int64 // mean pause between two
+	login   int64 // length of a login
+	fixed   bool  // everything takes its mean
+	away    bool  // logins fail, at once
 	seen    map[*pool.Server]bool
 	busy    map[*session]bool
 	served  map[admission.Key]int
@@ -42,19 +46,25 @@ type closedLoop struct {
 
 func (c *closedLoop) after(ns int64, do func()) { heap.Push(&c.queue, event{c.now + max(ns, 1), do}) }
 
-func (c *closedLoop) around(mean int64) int64 { return int64(float64(mean) * c.rnd.ExpFloat64()) }
+func (c *closedLoop) around(mean int64) int64 {
+	if c.fixed {
+		return mean
+	}
+	return int64(float64(mean) * c.rnd.ExpFloat64())
+}
 
 // follow schedules what the last calls started.
 func (c *closedLoop) follow() {
 	for _, sv := range c.dials {
 		if !c.seen[sv] {
 			c.seen[sv] = true
-			c.after(10*ms, func() {
-				for i, d := range c.dials {
-					if d == sv {
-						c.dialled(i, true, false)
-						return
-					}
+			takes := c.login
+			if c.away {
+				takes = ms
+			}
+			c.after(takes, func() {
+				if i := slices.Index(c.dials, sv); i >= 0 {
+					c.dialled(i, !c.away, false)
 				}
 			})
 		}
@@ -68,7 +78,11 @@ func (c *closedLoop) follow() {
 	for _, s := range c.sessions {
 		if s.server != nil && !c.busy[s] {
 			c.busy[s] = true
+			sv := s.server
 			c.after(c.around(c.service), func() {
+				if s.server != sv {
+					return // it ended with its server
+				}
 				c.served[s.w.Key]++
 				delete(c.busy, s)
 				c.finish(s, false)
@@ -131,7 +145,7 @@ func TestRolesShareServersWithoutThrashing(t *testing.T) {
 		w := newWorld(admission.Plan{Slots: tc.slots, Workloads: []admission.Workload{{MaxWait: 60_000 * ms}}},
 			pool.Options{Budget: tc.budget, ConnectParallel: 8}, rnd.Float64, tc.clients, tc.roles)
 		c := &closedLoop{
-			world: w, rnd: rnd, service: tc.service, think: tc.think, seen: map[*pool.Server]bool{},
+			world: w, rnd: rnd, service: tc.service, think: tc.think, login: 10 * ms, seen: map[*pool.Server]bool{},
 			busy: map[*session]bool{}, served: map[admission.Key]int{},
 		}
 		c.run(seconds * 1000 * ms)

@@ -20,6 +20,10 @@ func (c *clock) begin(now int64) { *c = clock{awayAt: now} }
 
 // watch notes which databases went away, or came back.
 func (w *world) watch() {
+	if w.set.Changes() == w.changes {
+		return
+	}
+	w.changes = w.set.Changes()
 	for _, s := range w.sessions {
 		if is := w.set.Down(s.w.Key); is != s.wasAway {
 			s.wasAway = is
@@ -78,6 +82,7 @@ func (w *world) checkClock(s *session, v admission.Verdict) {
 // checkFired: nobody is left who waited for too long, and the next time is not
 // too late for anybody.
 func (w *world) checkFired(next int64) {
+	slotFree := w.running() < w.plan.Slots
 	for _, s := range w.sessions {
 		if !s.waiting || w.isPaused(s.w.Key) {
 			continue
@@ -87,7 +92,7 @@ func (w *world) checkFired(next int64) {
 		switch {
 		case served && w.set.Down(s.w.Key):
 			left = max(s.awayAt, s.w.Arrived()) + w.workload(s).NoServerWait - w.now
-		case served && w.set.Warming(s.w.Key) && (w.running() < w.plan.Slots || s.w.Want == admission.Session):
+		case served && w.set.Warming(s.w.Key) && (slotFree || s.w.Want == admission.Session):
 			left = math.MaxInt64 - w.now
 		}
 		if left <= 0 || next > w.now+left {
@@ -98,8 +103,10 @@ func (w *world) checkFired(next int64) {
 
 // running is how many transactions run on ordinary slots.
 func (w *world) running() (n int) {
-	for i := range w.plan.Workloads {
-		n += w.uses(i, false)
+	for _, s := range w.sessions {
+		if s.running && !s.ticket.Extra {
+			n++
+		}
 	}
 	return n
 }

@@ -18,9 +18,11 @@ const (
 	// same client, and giving it up then costs two logins for one.
 	unused = 5e6
 	// A key whose dial failed is tried again after backoffMin, doubling to
-	// backoffMax.
-	backoffMin = 100e6
-	backoffMax = 2e9
+	// backoffMax: people wait for it, and the rate of dials is bounded anyway.
+	// A failure that is permanent costs backoffLong.
+	backoffMin  = 100e6
+	backoffMax  = 500e6
+	backoffLong = 2e9
 )
 
 // Options are a set's settings.
@@ -217,7 +219,7 @@ func (s *Set) age(sv *Server) {
 // Dialed ends a dial: ok = logged in, and the server is idle if Dialed returns
 // true; say Gate.Supplied then. Otherwise its socket must have ended; its place
 // is free at once, and its key waits before the next dial: 100 ms, doubling to
-// 2 s, or 2 s at once if the failure is permanent (say Gate.Unsupplied then).
+// 500 ms, or 2 s at once if the failure is permanent (say Gate.Unsupplied then).
 // On a server that is not Dialling any more it does nothing.
 func (s *Set) Dialed(now int64, sv *Server, ok, permanent bool) (idle bool) {
 	s.see(now)
@@ -244,7 +246,7 @@ func (s *Set) penalize(sv *Server, permanent bool) {
 		return
 	}
 	k.failures++
-	delay := float64(backoffMax)
+	delay := float64(backoffLong)
 	if !permanent {
 		delay = min(backoffMin*math.Exp2(float64(min(k.failures, 16)-1)), backoffMax)
 	}

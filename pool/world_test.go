@@ -55,6 +55,7 @@ type world struct {
 	pending  []admission.Verdict
 	actions  []pool.Action
 	problem  error
+	changes  uint64 // of the set, as watch saw it
 	names    map[string]*pool.Server
 	log      func(format string, args ...any) // nil = silent
 }
@@ -265,6 +266,7 @@ func (w *world) admit(s *session, probe bool) {
 	s.order, s.waiting = w.admits, true
 	w.mixed = w.mixed || s.w.Want == admission.Transaction
 	s.begin(w.now)
+	s.wasAway = w.set.Down(s.w.Key)
 	v := w.gate.Admit(w.now, &s.w)
 	if (v.Outcome == admission.Queued) != s.w.Waiting() {
 		w.failf("session %d: %v, waiting %v", s.id, v.Outcome, s.w.Waiting())

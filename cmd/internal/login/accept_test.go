@@ -140,6 +140,8 @@ func TestAcceptRefuses(t *testing.T) {
 		"left after ssl":        {[]string{"> " + ssl, "< N", "."}, "EOF"},
 		"left in a request":     {[]string{"> " + ssl[:5], "."}, "half"},
 		"left in a packet":      {[]string{"> " + joe[:12], "."}, "half"},
+		"left after a length":   {[]string{"> " + joe[:4], "."}, "half"},
+		"left in a length":      {[]string{"> " + joe[:3], "."}, "half"},
 		"ssl twice":             {[]string{"> " + ssl, "< N", "> " + ssl}, "0A000"},
 		"gss twice":             {[]string{"> " + gss, "< N", "> " + ssl, "< N", "> " + gss}, "0A000"},
 		"clear text behind ssl": {[]string{"> " + ssl + joe[:1]}, "08P01"},
@@ -168,6 +170,22 @@ func TestAcceptRefuses(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A length that no packet has is refused while the client waits for the answer with
+// nothing more to say.
+func TestAcceptRefusesALengthAtOnce(t *testing.T) {
+	for _, length := range []string{"\x00\x00\x00\x00", "\x00\x00\x00\x04", "\x00\x00\x00\x07", "\x00\x00\x27\x15", "\xff\xff\xff\xff"} {
+		ours, peer := pipe(t)
+		wait := background(func() error { return play(peer, "> "+length[:1], "> "+length[1:]) })
+		_, _, err := Accept(ours)
+		if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != "08P01" {
+			t.Errorf("%q: %v", length, err)
+		}
+		if err := wait(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -41,6 +41,22 @@ func FuzzServerSide(f *testing.F) {
 	})
 }
 
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte(columnsOf("1", "x") + complete + ready))
+	f.Add([]byte(notice + version + failure + ready))
+	f.Add([]byte(row("\x00\x01\xff\xff\xff\xff") + ready))
+	f.Fuzz(func(t *testing.T, says []byte) {
+		c := &canned{in: bytes.NewReader(says)}
+		row, err := (&Server{Conn: c}).Query(context.Background(), "select 1")
+		if row != nil && err != nil {
+			t.Fatal(row, err)
+		}
+		if read := says[:len(says)-c.in.Len()]; err == nil && !bytes.HasSuffix(read, []byte(ready)) {
+			t.Fatal("not read up to ReadyForQuery")
+		}
+	})
+}
+
 func FuzzClientSide(f *testing.F) {
 	start, err := wire.AppendStartup(nil, 0, []wire.Param{{Name: "user", Value: "scram"}})
 	if err != nil {

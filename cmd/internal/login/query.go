@@ -14,9 +14,8 @@ import (
 // text; NULL is the empty text. What the server reports meanwhile goes into
 // s.Status, and nothing is read past ReadyForQuery.
 //
-// A *[Refusal] is the server's own error; the connection can be used on after it,
-// unless it was fatal. After any other error, of which some wrap [ErrProtocol], it
-// must be closed. All is bounded by ctx.
+// A *[Refusal] is the server's own error. After any error, of which some wrap
+// [ErrProtocol], the connection is of no use any more. All is bounded by ctx.
 func (s *Server) Query(ctx context.Context, sql string) (row []string, err error) {
 	release := bound(ctx, s.Conn)
 	defer release()
@@ -24,14 +23,15 @@ func (s *Server) Query(ctx context.Context, sql string) (row []string, err error
 		return nil, blame(ctx, err)
 	}
 	a := answer{status: s.status}
-	if err := a.read(s.Conn); err != nil {
+	err = a.read(s.Conn)
+	if a.refused != nil {
+		return nil, a.refused // an end of the connection was what it announced
+	}
+	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("server closed the connection: %w", io.ErrUnexpectedEOF)
 		}
 		return nil, blame(ctx, err)
-	}
-	if a.refused != nil {
-		return nil, a.refused
 	}
 	if a.rows != 1 {
 		return nil, fmt.Errorf("%w: %d rows where one was expected", ErrProtocol, a.rows)
@@ -56,7 +56,7 @@ func (a *answer) read(conn io.Reader) error {
 			return fmt.Errorf("%w: %w", ErrProtocol, bad)
 		}
 		if err != nil {
-			return errors.Join(err, a.refused)
+			return err
 		}
 		if bytes += len(body); bytes > maxLogin {
 			break

@@ -116,7 +116,7 @@ func (d *dial) run(ctx context.Context) (s *Session, err error) {
 			d.begin(ctx, now)
 			continue
 		}
-		if d.spare != nil && (d.content() || d.running == 0 && !cancelled(ctx)) {
+		if d.spare != nil && !cancelled(ctx) && (d.content() || d.running == 0) {
 			return d.win(*d.spare), nil
 		}
 		if d.running == 0 {

@@ -66,8 +66,8 @@ func TestAHostThatDoesNotAnswerIsPassedBy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bad, good := tc.host(t), newFake(t, postgres(primary, false))
-			// If the first could use up the time-out nothing would be left of it.
-			l := newLab(t, Options{Hosts: []Host{bad, good.host}, Attrs: tc.attrs, Resolve: resolver(nil)})
+			// A share of this time-out is longer than the test is patient.
+			l := newLab(t, Options{Hosts: []Host{bad, good.host}, Attrs: tc.attrs, Resolve: resolver(nil), ConnectTimeout: 4 * patience})
 			l.reaches(good.host)
 			if good.accepted.Load() != 1 {
 				t.Errorf("%d connections", good.accepted.Load())
@@ -110,11 +110,13 @@ func TestNoHosts(t *testing.T) {
 
 func TestTimeoutSaysSo(t *testing.T) {
 	hole, hung := newHole(t), newFake(t, hangs)
-	l := newLab(t, Options{Hosts: []Host{hole, hung.host}, ConnectTimeout: 100 * time.Millisecond})
-	err := l.fails()
-	want := hole.Address + ": no answer within 100ms; " + hung.host.Address + ": not tried: no answer within 100ms"
-	if err.Error() != want {
-		t.Errorf("%q, expected %q", err, want)
+	l := newLab(t, Options{Hosts: []Host{hole, hung.host}, ConnectTimeout: 10 * time.Millisecond})
+	want := hole.Address + ": no answer within 10ms; " + hung.host.Address + ": not tried: no answer within 10ms"
+	for range 20 { // who notices the end first is chance
+		clear(l.known)
+		if err := l.fails(); err.Error() != want {
+			t.Errorf("%q, expected %q", err, want)
+		}
 	}
 	if h := l.known[hole.Address]; h == nil || h.failures != 1 {
 		t.Error("not noted as a failure")
@@ -219,6 +221,13 @@ func TestAllBadAreTriedAllTheSame(t *testing.T) {
 	l := newLab(t, Options{Hosts: []Host{a.host, b.host}})
 	l.fails()
 	for _, h := range l.known {
+		h.until = time.Now()
+	}
+	l.fails()
+	for key, h := range l.known {
+		if h.probed || h.failures != 2 {
+			t.Errorf("%s: %+v", key, *h)
+		}
 		h.until = time.Now().Add(time.Hour)
 	}
 	b.start(postgres(primary, false))
