@@ -79,17 +79,6 @@ func (px *Proxy) upstream(name string) *cluster {
 	return px.upstreams[name]
 }
 
-// clusters returns all upstreams, in no order.
-func (px *Proxy) clusters() []*cluster {
-	px.mu.Lock()
-	defer px.mu.Unlock()
-	list := make([]*cluster, 0, len(px.upstreams))
-	for _, up := range px.upstreams {
-		list = append(list, up)
-	}
-	return list
-}
-
 // Run serves until Shutdown, or until ctx ends, which is Shutdown(Drain).
 func (px *Proxy) Run(ctx context.Context) error {
 	px.spare = newSpares()

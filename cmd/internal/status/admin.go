@@ -20,8 +20,8 @@ func (s *Server) adminRoutes() http.Handler {
 		mux.HandleFunc("POST /reload", s.reload)
 		mux.HandleFunc("GET /config", s.config)
 	}
+	// Without pprof.Cmdline: the command line may have a URL with a password in it.
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)

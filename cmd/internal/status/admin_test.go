@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
 )
@@ -164,7 +165,12 @@ func TestOpenConnectionsAreBounded(t *testing.T) {
 	}
 	_ = first.Close()
 	_ = first.Close() // twice gives back one place
-	third := <-accepted
+	var third net.Conn
+	select {
+	case third = <-accepted:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the place of a closed connection did not come free")
+	}
 	if n := len(ln.(*limited).places); n != 2 {
 		t.Errorf("%d places taken", n)
 	}

@@ -72,6 +72,8 @@ func TestPathsAndMethods(t *testing.T) {
 		{http.MethodPost, admin + "/config", 405},
 		{http.MethodGet, admin + "/debug/pprof/", 200},
 		{http.MethodGet, admin + "/debug/pprof/goroutine?debug=1", 200},
+		{http.MethodGet, admin + "/debug/pprof/cmdline", 404},
+		{http.MethodGet, admin + "/debug/pprof/trace?seconds=0.01", 200},
 		{http.MethodGet, admin + "/metrics", 404},
 	} {
 		if code, _, body := do(t, c.method, c.url); code != c.want {

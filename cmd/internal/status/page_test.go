@@ -82,10 +82,11 @@ func TestPageDoesNotJump(t *testing.T) {
 		t.Error("there is data already")
 	}
 	close(release)
-	for _, count := range []string{"0", "1", "2"} {
-		p.wait(`document.getElementById("state-text").textContent === "Serving" && ` + count + ` <= [...document.querySelectorAll("#c-rate .line")].length`)
+	// The first answer has no rates yet, the second has.
+	for _, filled := range []string{"t-clients", "t-served"} {
+		p.wait(`!["–", "0"].includes(document.getElementById("` + filled + `").textContent)`)
 		if after := p.eval(places); after != before {
-			t.Errorf("before %s\nafter  %s", before, after)
+			t.Errorf("with %s:\nbefore %s\nafter  %s", filled, before, after)
 		}
 	}
 	if list := b.complaints(); len(list) > 0 {
