@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
 )
 
@@ -28,6 +29,10 @@ func (h *clientConn) Open(c *loop.Conn, now int64) {
 	h.who = nil
 	px.lastID++
 	h.id = px.lastID
+	if len(co.Groups()) >= maxGroups {
+		px.refuseOpen(c, tooManyNames, h.addr)
+		return
+	}
 	info := co.Key(who.dbname, who.user)
 	info.Target = who.target(info.Target)
 	pid := px.sessions.add()
@@ -40,6 +45,23 @@ func (h *clientConn) Open(c *loop.Conn, now int64) {
 	h.cl.Start(now)
 }
 
+// maxGroups bounds what is kept for ever of the databases and roles that clients have
+// named: "*" lets them name any.
+const maxGroups = 1 << 16
+
+var tooManyNames = &wire.Error{
+	Severity: wire.SeverityFatal, Code: "53400", Message: "pgweir: clients have named too many databases and roles",
+	Detail: "reason=names", Hint: `retry=no; list the databases instead of [database."*"], and restart pgweir`,
+}
+
+// refuseOpen ends a connection that has no session.
+func (px *Proxy) refuseOpen(c *loop.Conn, e *wire.Error, addr string) {
+	px.clients.Add(-1)
+	px.turnedAway(e, addr)
+	c.Send([][]byte{wire.AppendError(nil, e)})
+	c.Finish()
+}
+
 // Data implements loop.Handler.
 func (h *clientConn) Data(_ *loop.Conn, b []byte, now int64) (used int) {
 	defer func() {
@@ -48,21 +70,36 @@ func (h *clientConn) Data(_ *loop.Conn, b []byte, now int64) (used int) {
 			h.up.panicked(r, h.cl, nil, now)
 		}
 	}()
+	if h.cl == nil {
+		return len(b)
+	}
 	return h.cl.Data(b, now)
 }
 
 // Drained implements loop.Handler.
-func (h *clientConn) Drained(_ *loop.Conn, now int64) { h.cl.Drained(now) }
+func (h *clientConn) Drained(_ *loop.Conn, now int64) {
+	if h.cl != nil {
+		h.cl.Drained(now)
+	}
+}
 
 // Hangup implements loop.Handler.
-func (h *clientConn) Hangup(_ *loop.Conn, now int64) { h.cl.Hangup(now) }
+func (h *clientConn) Hangup(_ *loop.Conn, now int64) {
+	if h.cl != nil {
+		h.cl.Hangup(now)
+	}
+}
 
 // EOF implements loop.Handler.
-func (h *clientConn) EOF(_ *loop.Conn, now int64) { h.cl.EOF(now) }
+func (h *clientConn) EOF(_ *loop.Conn, now int64) {
+	if h.cl != nil {
+		h.cl.EOF(now)
+	}
+}
 
 // End implements loop.Handler.
 func (h *clientConn) End(_ *loop.Conn, _ loop.End, now int64) {
-	if h.cl == nil { // the kernel did not take the descriptor
+	if h.cl == nil { // no session: the kernel did not take the descriptor, or too many names
 		h.up.px.clients.Add(-1)
 		return
 	}
