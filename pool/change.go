@@ -84,3 +84,15 @@ func (s *Set) CloseKeys(now int64, match func(admission.Key) bool) {
 func (s *Set) CloseAll(now int64) {
 	s.CloseKeys(now, func(admission.Key) bool { return true })
 }
+
+// Retire closes one server: now if it is idle, when it is put if it is busy. A dial is left
+// alone.
+func (s *Set) Retire(now int64, sv *Server) {
+	s.see(now)
+	switch sv.state {
+	case Idle:
+		s.close(now, sv)
+	case Busy:
+		sv.doomed = true
+	}
+}

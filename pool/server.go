@@ -65,6 +65,9 @@ func (sv *Server) Since() int64 { return sv.since }
 // Born returns when the server's dial began, in the caller's ns.
 func (sv *Server) Born() int64 { return sv.born }
 
+// Doomed reports whether the server is being closed, or will be when it is put.
+func (sv *Server) Doomed() bool { return sv.doomed || sv.state == Closing }
+
 // Held reports whether a cancel for the server is on its way.
 func (sv *Server) Held() bool { return sv.holds > 0 }
 

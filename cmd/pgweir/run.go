@@ -6,8 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/pgweir/pgweir/config"
 )
@@ -24,6 +27,7 @@ type command struct {
 	name    string
 	args    string // for the usage line, after the name and the flags
 	summary string // one line, for the list
+	signals bool   // it has its own way with signals; else SIGINT and SIGTERM end ctx
 	detail  string // for `pgweir help NAME`; flags are listed below it
 	run     func(ctx context.Context, e *env, args []string) int
 }
@@ -66,6 +70,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 		return unknownCommand(stderr, name, list)
 	}
 	e.cmd = &list[i]
+	if !e.cmd.signals {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+	}
 	return e.cmd.run(ctx, e, args)
 }
 

@@ -1,18 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
-	"os"
+	"net"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/console"
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/sibling"
+	"github.com/pgweir/pgweir/cmd/internal/status"
 	"github.com/pgweir/pgweir/config"
+	"github.com/pgweir/pgweir/wire"
 )
 
 func serveCommand() command {
@@ -25,181 +28,219 @@ With a FILE (TOML; see pgweir check --defaults) it does what the file says. With
 it takes the Postgres named by --upstream or DATABASE_URL, listens on 127.0.0.1:6432
 and lets in the role of that URL with its password.
 
-SIGTERM drains: it goes on serving for drain_delay, lets transactions finish and
-closes what is left after shutdown_timeout.`,
-		run: serve,
+Signals:
+  HUP    reads the file again; a wrong one changes nothing
+  TERM   goes on serving for drain_delay, lets transactions finish and closes what is
+         left after shutdown_timeout
+  INT    the same without drain_delay; a second one closes everything at once
+  QUIT   closes everything at once
+  USR1   PAUSE, USR2 RESUME, as at the console (psql -d pgweir)`,
+		signals: true,
+		run:     serve,
 	}
 }
 
 // statementMemory bounds the texts of prepared statements, in bytes.
 const statementMemory = 256 << 20
 
-// serve runs the proxy until ctx ends.
+// serve runs the proxy until ctx or a signal ends it.
 func serve(ctx context.Context, e *env, args []string) int {
 	f := e.flags()
-	upstream := f.String("upstream", "", "the Postgres to guard, as a `URL`; default: the environment's DATABASE_URL")
+	url := f.String("upstream", "", "the Postgres to guard, as a `URL`; default: the environment's DATABASE_URL")
 	rest, code, ok := e.parse(f, args, 1)
 	if !ok {
 		return code
 	}
-	c, problems := e.configuration(rest, *upstream)
+	read, file := e.reader(rest, *url)
+	if read == nil {
+		return e.misuse("a FILE, --upstream URL or DATABASE_URL is needed")
+	}
+	c, problems := read(nil)
 	if len(problems) > 0 {
 		e.problems(problems)
 		return exitUsage
 	}
-	if c == nil {
-		return e.misuse("a FILE, --upstream URL or DATABASE_URL is needed")
-	}
-	log := newLogger(e.stderr, c.Log)
+	level := &slog.LevelVar{}
+	level.Set(c.Log.Level.Slog())
+	log := newLogger(e.stderr, c.Log.Format, level)
 	for _, w := range c.Warnings() {
 		log.Warn(w)
 	}
-	if err := serveConfig(ctx, c, log); err != nil {
+	g := &guard{
+		log: log, level: level, read: read, file: file, config: c,
+		facts: make(map[string]config.Facts), asked: make(map[string]string), reloaded: time.Now(), loadedOK: true,
+	}
+	if err := g.run(ctx); err != nil {
 		log.Error("pgweir ended", "error", err)
 		return exitError
 	}
 	return exitOK
 }
 
-// configuration reads the file, or makes a configuration of a URL. It returns
-// nil and no problems if there is neither.
-func (e *env) configuration(files []string, url string) (*config.Config, []config.Problem) {
+// reader returns what reads the configuration, with overrides, and the name of its file;
+// nil if there is neither a file nor a URL.
+func (e *env) reader(files []string, url string) (read func(set map[string]string) (*config.Config, []config.Problem), file string) {
 	if len(files) > 0 {
-		return config.LoadEnv(files[0], e.getenv)
+		return func(set map[string]string) (*config.Config, []config.Problem) {
+			return config.Options{Getenv: e.getenv, Set: set}.Load(files[0])
+		}, files[0]
 	}
+	url = cmp.Or(url, e.getenv("DATABASE_URL"))
 	if url == "" {
-		url = e.getenv("DATABASE_URL")
+		return nil, ""
 	}
-	if url == "" {
-		return nil, nil
-	}
-	return config.FromURL(url)
+	return func(set map[string]string) (*config.Config, []config.Problem) {
+		return config.Options{Set: set}.FromURL(url)
+	}, ""
 }
 
-func newLogger(w io.Writer, l config.Log) *slog.Logger {
-	o := &slog.HandlerOptions{Level: l.Level.Slog()}
-	if l.Format == config.JSON {
+func newLogger(w io.Writer, format config.LogFormat, level slog.Leveler) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if format == config.JSON {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// serveConfig runs the proxy of a configuration until ctx ends.
-func serveConfig(ctx context.Context, c *config.Config, log *slog.Logger) error {
-	o, err := options(ctx, c, log)
+// firstAsk is how long the start waits for a Postgres that must be asked for its limits.
+const firstAsk = 2 * time.Second
+
+// run serves until ctx or a signal ends it.
+func (g *guard) run(ctx context.Context) error {
+	end, stop := context.WithCancel(context.Background())
+	defer g.work.Wait()
+	defer stop()
+	g.end = end
+	c := g.config
+	g.firstFacts(ctx)
+	s, err := settings(c, g.facts)
 	if err != nil {
 		return err
+	}
+	logBudgets(g.log, c, g.facts)
+	o := proxy.Options{
+		MaxLogins: c.MaxLogins, TextLimit: int(c.QueryTextLimit), StatementMemory: statementMemory,
+		Settings: s, Log: g.log, Console: g.serveConsole,
+	}
+	group, err := g.join(c, &o)
+	if err != nil {
+		return err
+	}
+	if group != nil {
+		defer func() { _ = group.Close() }() // the process ends with it
 	}
 	if o.Listeners, err = listen(c.Listen, c.ReusePort); err != nil {
 		return err
 	}
-	px, err := proxy.New(o)
+	if g.Proxy, err = proxy.New(o); err != nil {
+		return errors.Join(err, closeAll(o.Listeners))
+	}
+	g.console = console.New(g, console.Options{Version: versionText(), Log: g.log})
+	g.work.Go(func() { g.console.Run(end) })
+	closeHTTP, err := g.serveHTTP(c)
 	if err != nil {
-		return err
+		return errors.Join(err, closeAll(o.Listeners))
 	}
-	for _, a := range px.Addrs() {
-		log.Info("listening", "address", a.String())
+	defer closeHTTP()
+	for _, a := range g.Addrs() {
+		g.log.Info("listening", "address", a.String())
 	}
-	return px.Run(ctx)
+	g.mu.Lock()
+	g.askUpstreams()
+	g.mu.Unlock()
+	g.work.Go(func() { g.signals(end) })
+	g.notify(end)
+	return g.Run(ctx)
 }
 
-// options turns a configuration into a proxy's plain values.
-func options(ctx context.Context, c *config.Config, log *slog.Logger) (proxy.Options, error) {
-	w := c.Workloads[len(c.Workloads)-1] // "default"
-	o := proxy.Options{
-		MaxClients: c.MaxClientConn, MaxLogins: c.MaxLogins, LoginTimeout: c.ClientLoginTimeout.Std(),
-		DrainDelay: c.DrainDelay.Std(), ShutdownTimeout: drainTime(c),
-		MaxPrepared: c.MaxPreparedStatements, TextLimit: int(c.QueryTextLimit), StatementMemory: statementMemory,
-		Method: login.Method(c.Auth.Type), OnlyUser: c.Auth.User,
-		Upstreams: make(map[string]proxy.Upstream), Log: log,
-		Workload: proxy.Workload{
-			Name: w.Name, MaxWait: w.MaxWait.Std(), NoServerWait: w.NoServerWait.Std(),
-			CancelAbandoned: w.OnDisconnect == config.Cancel,
-		},
-	}
-	if !w.MaxWaiting.IsAuto() {
-		o.Workload.MaxWaiting = int(w.MaxWaiting)
-	}
-	o.Route = func(database string) (string, string, bool) {
-		i, name, ok := c.Route(database)
-		if !ok {
-			return "", "", false
+// notify tells systemd, where there is one, how it goes.
+func (g *guard) notify(end context.Context) {
+	_ = status.Notify("READY=1") // without systemd there is nobody to tell
+	g.work.Go(func() {
+		status.Watchdog(end, func(ctx context.Context) error {
+			_, err := g.Health(ctx)
+			return err
+		})
+	})
+}
+
+// firstFacts asks the upstreams whose budget is "auto", for a short time: a Postgres that
+// is away is asked again later.
+func (g *guard) firstFacts(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, firstAsk)
+	defer cancel()
+	for i := range g.config.Upstreams {
+		u := &g.config.Upstreams[i]
+		if !u.Budget.IsAuto() {
+			continue
 		}
-		return c.Upstreams[i].Name, name, true
-	}
-	var err error
-	if o.Secrets, err = secrets(c.Auth); err != nil {
-		return o, err
-	}
-	for i := range c.Upstreams {
-		if o.Upstreams[c.Upstreams[i].Name], err = upstream(ctx, c, i, log); err != nil {
-			return o, err
-		}
-	}
-	return o, nil
-}
-
-// drainTime is what is left of shutdown_timeout after drain_delay.
-func drainTime(c *config.Config) time.Duration {
-	if c.ShutdownTimeout.IsNone() {
-		return math.MaxInt64
-	}
-	return c.ShutdownTimeout.Std() - c.DrainDelay.Std()
-}
-
-// secrets reads who may come in.
-func secrets(a config.Auth) (login.Secrets, error) {
-	entries := make(map[string]login.Secret)
-	switch {
-	case a.User != "" && a.Type != config.Trust:
-		entries[a.User] = login.Secret{Plain: a.Password.Reveal()}
-	case a.File != "":
-		file, err := os.Open(a.File)
+		facts, err := askPostgres(ctx, u, g.log)
 		if err != nil {
-			return nil, fmt.Errorf("auth_file: %w", err)
+			g.log.Warn("Postgres does not answer yet; starting without it", "upstream", u.Name, "error", err)
+			continue
 		}
-		defer func() { _ = file.Close() }() // only read
-		list, problems := login.ParseAuthFile(file)
-		if len(problems) > 0 {
-			errs := make([]error, 0, len(problems))
-			for _, p := range problems {
-				errs = append(errs, fmt.Errorf("%s: %s", a.File, p))
+		g.facts[u.Name], g.asked[u.Name] = facts, u.URL.Reveal()
+	}
+}
+
+// join makes this process known to the others on its port.
+func (g *guard) join(c *config.Config, o *proxy.Options) (*sibling.Group, error) {
+	if !c.ReusePort {
+		return nil, nil
+	}
+	group, err := sibling.Join(sharedName(c.Listen), func(ctx context.Context, r *wire.CancelRequest) { g.Cancel(ctx, r) })
+	if err != nil {
+		return nil, fmt.Errorf("so_reuseport: %w", err)
+	}
+	o.Process, o.Forward = group.Process(), group.Forward
+	g.log.Info("sharing the port", "process", group.Process())
+	return group, nil
+}
+
+func closeAll(list []net.Listener) error {
+	var errs []error
+	for _, ln := range list {
+		errs = append(errs, ln.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// serveConsole serves an administrator.
+func (g *guard) serveConsole(ctx context.Context, conn net.Conn, who proxy.Administrator) {
+	err := g.console.Serve(ctx, conn, console.Who{
+		User: who.Role, Database: who.Database, Admin: who.Admin, Addr: who.Addr, Key: who.Key, Params: who.Params, Cancel: who.Cancel,
+	})
+	if err != nil {
+		g.log.Debug("console ended", "client", who.Addr, "error", err)
+	}
+}
+
+// serveHTTP opens the HTTP listeners.
+func (g *guard) serveHTTP(c *config.Config) (closeHTTP func(), err error) {
+	srv := status.New(status.Options{Guard: g, Config: g, Version: versionText(), LastReload: g.lastReload, Log: g.log})
+	var open []net.Listener
+	for _, place := range []struct {
+		config.Listen
+		serve func(net.Listener) error
+	}{{c.HTTP, srv.ServePublic}, {c.AdminHTTP, srv.ServeAdmin}} {
+		if !place.IsSet() {
+			continue
+		}
+		ln, err := listen([]config.Listen{place.Listen}, c.ReusePort && place.Network == "tcp")
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("http: %w", err), closeAll(open))
+		}
+		open = append(open, ln...)
+		g.log.Info("http", "address", ln[0].Addr().String())
+		g.work.Go(func() {
+			if err := place.serve(ln[0]); err != nil {
+				g.log.Error("http ended", "error", err)
 			}
-			return nil, errors.Join(errs...)
-		}
-		entries = list
+		})
 	}
-	return login.NewBook(entries), nil
-}
-
-// upstream turns an upstream and its budget into plain values. What is
-// automatic is asked of Postgres.
-func upstream(ctx context.Context, c *config.Config, i int, log *slog.Logger) (proxy.Upstream, error) {
-	u := c.Upstreams[i]
-	facts := config.Facts{MaxConnections: math.MaxInt32, RoleLimit: -1}
-	if u.Budget.IsAuto() {
-		var err error
-		if facts, err = askPostgres(ctx, u, log); err != nil {
-			return proxy.Upstream{}, err
-		}
-	}
-	b := c.Budget(i, facts)
-	log.Info("budget", "upstream", u.Name, "server_connections", b.Connections, "slots", b.Slots, "reserve", b.Reserve, "sum", b.Sum)
-	for _, n := range b.Notes {
-		log.Warn(n, "upstream", u.Name)
-	}
-	return proxy.Upstream{
-		Network: u.URL.Hosts[0].Network, Address: u.URL.Hosts[0].Address, Budget: b.Connections, Slots: b.Slots,
-		ConnectTimeout: orForever(u.ServerConnectTimeout), ConnectParallel: u.ConnectParallel,
-		ConnectRate: float64(b.ConnectRate), Lifetime: u.ServerLifetime.Std(), IdleTimeout: u.ServerIdleTimeout.Std(),
-		UserTimeout: u.TCPUserTimeout.Std(), Role: u.URL.User, Password: u.URL.Password.Reveal(),
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = srv.Shutdown(ctx) // what is not answered by then is cut off with the process
 	}, nil
-}
-
-// orForever turns "none" into a time that does not come.
-func orForever(d config.Duration) time.Duration {
-	if d.IsNone() {
-		return 24 * 365 * time.Hour
-	}
-	return d.Std()
 }

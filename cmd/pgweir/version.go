@@ -28,6 +28,15 @@ func version(_ context.Context, e *env, args []string) int {
 	return exitOK
 }
 
+// versionText is the version alone, for metrics and the console.
+func versionText() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
+
 // describe is "pgweir v1.2.3 (0123456789ab, 2026-11-30T12:00:00Z, modified) go1.26.0 linux/amd64",
 // with as much between the parentheses as the build knows.
 func describe(info *debug.BuildInfo) string {

@@ -81,3 +81,6 @@ func (l *lru) oldest() *prepared {
 	}
 	return l.root.next
 }
+
+// Prepared returns how many prepared statements of clients the server has.
+func (s *Server) Prepared() int { return s.prepared.len() }

@@ -155,6 +155,14 @@ func TestAnswersEqualADirectConnection(t *testing.T) {
 			sync(parse("", "select 1"), bindTo(""), execute()),
 			sync(parse("", "commit"), bindTo(""), execute()),
 		},
+		"deallocate behind a Close that an error has skipped": {
+			sync(parse("a", "fail 23505")),
+			bytes.Join([][]byte{
+				sync(bindTo("a"), execute(), wire.AppendClose(nil, 'S', "a")),
+				sync(parse("", "deallocate a"), bindTo(""), execute()),
+			}, nil),
+			sync(bindTo("a"), execute()),
+		},
 		"named over transactions": {
 			sync(parse("a", "select 1")), sync(bindTo("a"), execute()), sync(bindTo("a"), execute()),
 			sync(parse("b", "select 2"), wire.AppendDescribe(nil, 'S', "b")), sync(bindTo("b"), execute(), bindTo("a"), execute()),

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
 )
 
@@ -45,7 +48,7 @@ func (px *Proxy) admitLogin(conn net.Conn) {
 			px.login(conn)
 		})
 	default:
-		px.o.Log.Warn("connection refused", "reason", "max_logins", "client", conn.RemoteAddr().String())
+		px.turnedAway(tooManyLogins, addressOf(conn.RemoteAddr()))
 		_ = conn.Close() // it has not said anything that could be answered
 	}
 }
@@ -72,57 +75,94 @@ var noDescriptors = &wire.Error{
 
 // admitted is a client that has authenticated and has no session yet.
 type admitted struct {
-	database, role string // on the upstream
+	database, role string // as the client names them
+	dbname, user   string // on the server
 	params         []wire.Param
 	minor          uint16
 	credentials    login.Credentials
+	passwords      upstream.Passwords
 }
 
 func (a *admitted) key(pid uint32) wire.CancelKey { return wire.NewCancelKey(pid, a.minor) }
 
-// login takes a connection from its first byte to the event loop.
+// login takes a connection from its first byte to the event loop, or to the console.
 func (px *Proxy) login(conn net.Conn) {
 	defer func() {
 		if r := recover(); r != nil {
-			px.o.Log.Error("login panicked", "panic", r)
+			px.o.Log.Error("login panicked", "panic", r, "stack", string(debug.Stack()))
 			_ = conn.Close()
 		}
 	}()
-	log := px.o.Log.With("client", conn.RemoteAddr().String())
-	_ = conn.SetDeadline(time.Now().Add(px.o.LoginTimeout)) // a socket that can't be timed fails at once
-	up, who, err := px.authenticate(conn, log)
+	s := px.settings.Load()
+	_ = conn.SetDeadline(time.Now().Add(s.LoginTimeout)) // a socket that can't be timed fails at once
+	c, cancel, err := login.Accept(conn)
+	switch {
+	case err != nil:
+		px.refuseLogin(conn, err)
+	case cancel != nil:
+		px.cancelRequest(conn, cancel)
+	case isConsole(c.Database):
+		px.console(conn, c, s)
+	default:
+		px.client(conn, c, s)
+	}
+}
+
+// client starts the session of a client of a database.
+func (px *Proxy) client(conn net.Conn, c *login.Client, s *Settings) {
+	up, who, err := px.authenticate(conn, c, s)
 	if err != nil {
-		refuseLogin(conn, err, log)
+		px.refuseLogin(conn, err)
 		return
 	}
-	if up == nil {
-		return // a cancel request, done
-	}
-	if !px.place() {
-		refuseLogin(conn, tooManyClients, log)
+	if !px.place(s.MaxClients - s.ReservedClients) {
+		px.refuseLogin(conn, tooManyClients)
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
-	h := &clientConn{up: up, who: who, addr: conn.RemoteAddr().String()}
+	h := &clientConn{up: up, who: who, addr: addressOf(conn.RemoteAddr()), local: addressOf(conn.LocalAddr())}
+	h.ip = ipOf(conn.RemoteAddr())
 	fd, err := loop.Detach(conn)
 	if err != nil {
 		px.clients.Add(-1)
-		refuseLogin(conn, err, log)
+		px.refuseLogin(conn, err)
 		return
 	}
 	if err := px.loop.Adopt(fd, nil, nil, h); err != nil {
 		px.clients.Add(-1)
-		log.Debug("not adopted", "error", err)
+		px.o.Log.Debug("not adopted", "client", h.addr, "error", err)
 	}
 }
 
-// place takes a place among the clients.
-func (px *Proxy) place() bool {
-	if px.clients.Add(1) > int64(px.o.MaxClients) {
+// addressOf is an address as logs and the console have it.
+func addressOf(a net.Addr) string {
+	if a == nil || a.Network() == "unix" {
+		return "unix"
+	}
+	return a.String()
+}
+
+// ipOf is the address that workloads are matched by: none for a Unix socket.
+func ipOf(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+// place takes a place among the clients, of which there may be so many.
+func (px *Proxy) place(most int) bool {
+	if px.clients.Add(1) > int64(most) {
 		px.clients.Add(-1)
 		return false
 	}
 	return true
+}
+
+// tooManyLogins is for the log: the client gets nothing.
+var tooManyLogins = &wire.Error{
+	Severity: wire.SeverityFatal, Code: "53300", Message: "pgweir: too many clients log in at once (max_logins)",
+	Detail: "reason=max_logins",
 }
 
 var tooManyClients = &wire.Error{
@@ -131,62 +171,63 @@ var tooManyClients = &wire.Error{
 }
 
 // refuseLogin tells the client why and closes the connection.
-func refuseLogin(conn net.Conn, err error, log *slog.Logger) {
+func (px *Proxy) refuseLogin(conn net.Conn, err error) {
 	defer func() { _ = conn.Close() }()
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
-		log.Debug("login ended", "error", err)
+		px.o.Log.Debug("login ended", "client", addressOf(conn.RemoteAddr()), "error", err)
 		return
 	}
-	log.Info("login refused", "error", e)
+	px.turnedAway(e, addressOf(conn.RemoteAddr()))
 	_, _ = conn.Write(wire.AppendError(nil, e)) // it may have left already
 }
 
-// authenticate reads the startup packets and checks who it is. A nil upstream
-// means that there is no session to start.
-func (px *Proxy) authenticate(conn net.Conn, log *slog.Logger) (*upstream, *admitted, error) {
-	c, cancel, err := login.Accept(conn)
-	if err != nil {
-		return nil, nil, err
+// authenticate checks who a client is and finds where it is to go.
+func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*cluster, *admitted, error) {
+	db, dbname := s.route(c.Database)
+	if db == nil {
+		return nil, nil, &wire.Error{
+			Severity: wire.SeverityFatal, Code: "3D000", Message: `database "` + c.Database + `" does not exist`,
+			Detail: "reason=no_database", Hint: `add [database.` + c.Database + `] to pgweir's configuration, or [database."*"]`,
+		}
 	}
-	if cancel != nil {
-		px.cancelRequest(conn, cancel)
-		return nil, nil, nil
+	if px.disabled.has(c.Database) {
+		return nil, nil, &wire.Error{
+			Severity: wire.SeverityFatal, Code: "57P03", Message: `pgweir: database "` + c.Database + `" is disabled`,
+			Detail: "reason=disabled", Hint: "retry=yes; an administrator has said DISABLE at pgweir's console; ENABLE ends it",
+		}
 	}
-	up, database, err := px.route(c.Database)
-	if err != nil {
-		return nil, nil, err
-	}
-	if px.o.OnlyUser != "" && c.User != px.o.OnlyUser && px.o.Method == login.Trust {
+	if s.OnlyUser != "" && c.User != s.OnlyUser && s.Method == login.Trust {
 		return nil, nil, &wire.Error{
 			Severity: wire.SeverityFatal, Code: "28000", Message: `role "` + c.User + `" is not let in`,
 			Detail: "reason=role", Hint: "pgweir was started with a URL and serves only its role; use a configuration file for more",
 		}
 	}
-	if err := login.Authenticate(conn, c, px.o.Method, px.o.Secrets, px.cpu); err != nil {
+	if err := login.Authenticate(conn, c, s.Method, s.Secrets, px.cpu); err != nil {
 		return nil, nil, err
 	}
-	log.Debug("authenticated", "role", c.User, "database", c.Database)
 	params, err := settingsOf(&c.Startup)
 	if err != nil {
 		return nil, nil, err
 	}
-	return up, &admitted{
-		database: database, role: c.User, params: params,
+	a := &admitted{
+		database: c.Database, role: c.User, dbname: dbname, user: c.User, params: params,
 		minor: c.Startup.Speaks(), credentials: c.Credentials,
-	}, nil
+	}
+	if db.User != "" && db.User != c.User {
+		a.user, a.credentials = db.User, credentialsOf(s, db.User)
+	}
+	a.passwords = db.Passwords
+	return px.upstream(db.Upstream), a, nil
 }
 
-// route finds the upstream of a database that a client names.
-func (px *Proxy) route(name string) (*upstream, string, error) {
-	up, there, ok := px.o.Route(name)
-	if !ok {
-		return nil, "", &wire.Error{
-			Severity: wire.SeverityFatal, Code: "3D000", Message: `database "` + name + `" does not exist`,
-			Detail: "reason=no_database", Hint: `add [database.` + name + `] to pgweir's configuration, or [database."*"]`,
-		}
+// credentialsOf is what is known of a role that clients do not log in as themselves.
+func credentialsOf(s *Settings, role string) (c login.Credentials) {
+	if s.Secrets != nil {
+		secret, _ := s.Secrets.Lookup(role)
+		c.Password, c.MD5 = secret.Plain, secret.MD5
 	}
-	return px.upstreams[up], there, nil
+	return c
 }
 
 // settingsOf returns the settings that a startup packet asks for, those in its
@@ -222,6 +263,24 @@ func settingsOf(s *wire.Startup) ([]wire.Param, error) {
 // taken effect, so that a client that waits for the end of it can't meet its own
 // cancel later.
 func (px *Proxy) cancelRequest(conn net.Conn, r *wire.CancelRequest) {
+	defer func() { _ = conn.Close() }() // a cancel request has no answer
+	ctx, stop := context.WithTimeout(context.Background(), px.settings.Load().LoginTimeout)
+	defer stop()
+	if p := processOf(r); p != px.o.Process {
+		if px.o.Forward != nil {
+			px.o.Forward(ctx, p, r)
+		}
+		return
+	}
+	px.Cancel(ctx, r)
+}
+
+// Cancel does what a cancel request asks for, of a client of this process, and returns
+// when nothing of it can meet a later statement, or when ctx ends.
+func (px *Proxy) Cancel(ctx context.Context, r *wire.CancelRequest) {
+	if px.consoles.cancel(r) {
+		return
+	}
 	done := make(chan struct{})
 	px.post(func(now int64) {
 		if cl := px.sessions.find(r); cl != nil {
@@ -230,20 +289,17 @@ func (px *Proxy) cancelRequest(conn net.Conn, r *wire.CancelRequest) {
 			close(done)
 		}
 	})
-	t := time.NewTimer(px.o.LoginTimeout)
-	defer t.Stop()
 	select {
 	case <-done:
 	case <-px.ended:
-	case <-t.C:
+	case <-ctx.Done():
 	}
-	_ = conn.Close() // a cancel request has no answer
 }
 
 // levelOf says how loud the end of a session is.
 func levelOf(r session.Reason) slog.Level {
 	switch r {
-	case session.Goodbye, session.ClientEOF, session.ClientLost, session.Draining:
+	case session.Goodbye, session.ClientEOF, session.ClientLost, session.Draining, session.LoginRefused:
 		return slog.LevelDebug
 	case session.ServerDesync, session.Internal:
 		return slog.LevelError

@@ -2,33 +2,64 @@ package proxy
 
 import (
 	"context"
+	"net/netip"
 	"runtime/debug"
 
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
 )
 
 // clientConn hands a client connection's events to its session. Owned by the
 // loop thread once adopted.
 type clientConn struct {
-	up   *upstream
-	cl   *session.Client
-	who  *admitted // until the session exists
-	addr string
+	id    uint64 // names it to KILL_CLIENT
+	up    *cluster
+	cl    *session.Client
+	who   *admitted // until the session exists
+	addr  string
+	local string
+	ip    netip.Addr
 }
 
 // Open implements loop.Opener: the session begins.
 func (h *clientConn) Open(c *loop.Conn, now int64) {
 	px, co, who := h.up.px, h.up.core, h.who
 	h.who = nil
-	info := co.Key(who.database, who.role)
+	px.lastID++
+	h.id = px.lastID
+	if len(co.Groups()) >= maxGroups {
+		px.refuseOpen(c, tooManyNames, h.addr)
+		return
+	}
+	info := co.Key(who.dbname, who.user)
 	info.Target = who.target(info.Target)
 	pid := px.sessions.add()
-	h.cl = co.NewClient(c, info, relay.NewParams(who.params), who.key(pid))
+	params := relay.NewParams(who.params)
+	application, _ := params.Get("application_name")
+	g := h.up.group(info, h, who.database, who.role, application)
+	h.cl = co.NewClient(c, g, params, who.key(pid))
 	h.cl.Tag = h
 	px.sessions.set(pid, h.cl)
 	h.cl.Start(now)
+}
+
+// maxGroups bounds what is kept for ever of the databases and roles that clients have
+// named: "*" lets them name any.
+const maxGroups = 1 << 16
+
+var tooManyNames = &wire.Error{
+	Severity: wire.SeverityFatal, Code: "53400", Message: "pgweir: clients have named too many databases and roles",
+	Detail: "reason=names", Hint: `retry=no; list the databases instead of [database."*"], and restart pgweir`,
+}
+
+// refuseOpen ends a connection that has no session.
+func (px *Proxy) refuseOpen(c *loop.Conn, e *wire.Error, addr string) {
+	px.clients.Add(-1)
+	px.turnedAway(e, addr)
+	c.Send([][]byte{wire.AppendError(nil, e)})
+	c.Finish()
 }
 
 // Data implements loop.Handler.
@@ -39,21 +70,36 @@ func (h *clientConn) Data(_ *loop.Conn, b []byte, now int64) (used int) {
 			h.up.panicked(r, h.cl, nil, now)
 		}
 	}()
+	if h.cl == nil {
+		return len(b)
+	}
 	return h.cl.Data(b, now)
 }
 
 // Drained implements loop.Handler.
-func (h *clientConn) Drained(_ *loop.Conn, now int64) { h.cl.Drained(now) }
+func (h *clientConn) Drained(_ *loop.Conn, now int64) {
+	if h.cl != nil {
+		h.cl.Drained(now)
+	}
+}
 
 // Hangup implements loop.Handler.
-func (h *clientConn) Hangup(_ *loop.Conn, now int64) { h.cl.Hangup(now) }
+func (h *clientConn) Hangup(_ *loop.Conn, now int64) {
+	if h.cl != nil {
+		h.cl.Hangup(now)
+	}
+}
 
 // EOF implements loop.Handler.
-func (h *clientConn) EOF(_ *loop.Conn, now int64) { h.cl.EOF(now) }
+func (h *clientConn) EOF(_ *loop.Conn, now int64) {
+	if h.cl != nil {
+		h.cl.EOF(now)
+	}
+}
 
 // End implements loop.Handler.
 func (h *clientConn) End(_ *loop.Conn, _ loop.End, now int64) {
-	if h.cl == nil { // the kernel did not take the descriptor
+	if h.cl == nil { // no session: the kernel did not take the descriptor, or too many names
 		h.up.px.clients.Add(-1)
 		return
 	}
@@ -61,21 +107,23 @@ func (h *clientConn) End(_ *loop.Conn, _ loop.End, now int64) {
 }
 
 // Ended implements session.Env.
-func (up *upstream) Ended(cl *session.Client, reason session.Reason) {
+func (up *cluster) Ended(cl *session.Client, reason session.Reason) {
 	px := up.px
 	px.sessions.remove(cl.Key().PID)
 	px.clients.Add(-1)
-	h := cl.Tag.(*clientConn)
-	level := levelOf(reason)
-	px.o.Log.Log(context.Background(), level, "session ended", "reason", reason.String(),
-		"client", h.addr, "database", cl.Info().Database, "role", cl.Info().Role)
+	px.endings[reason]++
+	h, g := cl.Tag.(*clientConn), cl.Group()
+	if level := levelOf(reason); px.o.Log.Enabled(context.Background(), level) {
+		px.o.Log.Log(context.Background(), level, "session ended", "reason", reason.String(),
+			"client", h.addr, "database", g.Database, "role", g.Role, "workload", g.Workload.Name)
+	}
 	px.checkDrained()
 }
 
 // serverConn hands a server connection's events to its session. Owned by the
 // loop thread once adopted.
 type serverConn struct {
-	up     *upstream
+	up     *cluster
 	sv     *session.Server
 	opened func(c *loop.Conn, now int64)
 }
@@ -108,7 +156,7 @@ func (h *serverConn) End(_ *loop.Conn, _ loop.End, now int64) { h.sv.Gone(now) }
 
 // panicked keeps one session's bad luck from ending all: it is logged with its
 // stack and the session is ended. A second panic on the way is not caught.
-func (up *upstream) panicked(r any, cl *session.Client, sv *session.Server, now int64) {
+func (up *cluster) panicked(r any, cl *session.Client, sv *session.Server, now int64) {
 	up.px.o.Log.Error("internal error", "panic", r, "stack", string(debug.Stack()))
 	up.core.Panicked(cl, sv, now)
 }

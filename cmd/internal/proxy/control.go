@@ -8,10 +8,11 @@ import (
 // Shutdown says how much a shutdown waits for.
 type Shutdown uint8
 
-// The kinds of shutdown.
+// The kinds of shutdown. One that waits for less takes the place of one under way.
 const (
 	Now            Shutdown = iota // close everything at once
 	WaitForServers                 // let transactions end; new ones are refused
+	Drain                          // serve for drain_delay, then WaitForServers: SIGTERM
 	WaitForClients                 // serve the clients that are there until they leave
 )
 

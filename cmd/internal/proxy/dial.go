@@ -3,66 +3,71 @@ package proxy
 import (
 	"context"
 	"errors"
-	"net"
-	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
 )
 
 // target is how to log in to a server of one key. Immutable.
 type target struct {
 	credentials login.Credentials
+	passwords   upstream.Passwords // of the database's own role; nil = credentials
 }
 
 // target returns what the next logins for the client's key use: the credentials
 // of the client that came last, because passwords change.
 func (a *admitted) target(old any) any {
-	if t, ok := old.(*target); ok && t.credentials == a.credentials {
+	if t, ok := old.(*target); ok && t.credentials == a.credentials && t.passwords == a.passwords {
 		return t
 	}
-	return &target{a.credentials}
+	return &target{a.credentials, a.passwords}
 }
 
-// backendKey is what a cancel for a server needs.
-type backendKey struct {
+// backend is what is known of a server beside its session: where it is and what a cancel
+// for it needs.
+type backend struct {
+	place  upstream.Place
+	local  string
 	pid    uint32
 	secret []byte
+	since  int64
 }
 
 // Dial implements session.Env: it logs in on a goroutine.
-func (up *upstream) Dial(sv *session.Server) {
+func (up *cluster) Dial(sv *session.Server) {
 	info := sv.Info()
 	t, _ := info.Target.(*target)
 	up.px.work.Go(func() { up.dial(sv, info.Database, info.Role, t) })
 }
 
-func (up *upstream) dial(sv *session.Server, database, role string, t *target) {
-	px := up.px
-	ctx, cancel := context.WithTimeout(context.Background(), up.o.ConnectTimeout)
-	defer cancel()
-	spec := login.Target{Network: up.o.Network, Address: up.o.Address, Database: database, User: role, CPU: px.cpu}
+func (up *cluster) dial(sv *session.Server, database, role string, t *target) {
+	px, o := up.px, up.o.Load()
+	r := upstream.Request{Database: database, Role: role}
 	if t != nil {
-		spec.Credentials = t.credentials
+		r.Credentials, r.Passwords = t.credentials, t.passwords
 	}
-	if spec.Credentials == (login.Credentials{}) && role == up.o.Role {
-		spec.Credentials.Password = up.o.Password
+	if r.Credentials == (login.Credentials{}) && r.Passwords == nil && role == o.Role {
+		r.Credentials.Password = o.Password
 	}
-	s, err := login.Dial(ctx, spec)
+	s, err := up.link.Dial(context.Background(), r)
 	if err != nil {
 		up.dialFailed(sv, err)
 		return
 	}
-	up.tune(s.Conn)
+	b := &backend{place: s.Where, local: s.Conn.LocalAddr().String(), pid: s.PID, secret: s.Secret}
 	h := &serverConn{up: up, sv: sv}
 	h.opened = func(c *loop.Conn, now int64) {
-		sv.Tag = &backendKey{s.PID, s.Secret}
+		b.since = now
+		sv.Tag = b
+		up.place = b.place
 		up.core.Dialed(now, sv, c, s.Status, nil, false)
+		if _, newest := up.link.Current(); s.Generation < newest { // it has moved meanwhile
+			up.core.Retire(now, func(o *session.Server) bool { return o == sv })
+		}
 	}
 	fd, err := loop.Detach(s.Conn)
 	if err != nil {
@@ -76,7 +81,7 @@ func (up *upstream) dial(sv *session.Server, database, role string, t *target) {
 }
 
 // dialFailed reports a login that did not work.
-func (up *upstream) dialFailed(sv *session.Server, err error) {
+func (up *cluster) dialFailed(sv *session.Server, err error) {
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		e = &wire.Error{
@@ -85,30 +90,11 @@ func (up *upstream) dialFailed(sv *session.Server, err error) {
 			Detail:  "reason=no_server", Hint: "retry=yes; is Postgres running and reachable from pgweir?",
 		}
 	}
-	up.px.o.Log.Warn("login to server failed", "upstream", up.name, "address", up.o.Address,
-		"database", sv.Info().Database, "role", sv.Info().Role, "error", err)
-	lasting := permanent(e) || errors.Is(err, login.ErrNoCredentials) || errors.Is(err, login.ErrMethod)
-	up.px.post(func(now int64) { up.core.Dialed(now, sv, nil, nil, e, lasting) })
-}
-
-// permanent tells the errors that another login would meet again at once: a
-// wrong password, an unknown role or database, no right to connect.
-func permanent(e *wire.Error) bool {
-	return strings.HasPrefix(e.Code, "28") || strings.HasPrefix(e.Code, "3D") || strings.HasPrefix(e.Code, "42")
-}
-
-// tune sets the options of a server's socket.
-func (up *upstream) tune(c net.Conn) {
-	tcp, ok := c.(*net.TCPConn)
-	if !ok || up.o.UserTimeout <= 0 {
-		return
-	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) { // without it the system's own patience applies
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(up.o.UserTimeout.Milliseconds()))
+	up.px.post(func(now int64) {
+		info := sv.Info()
+		up.px.failures.note(up.px.o.Log, info.Database+"\x00"+info.Role+"\x00"+e.Code, now, "login to server failed",
+			"upstream", up.name, "database", info.Database, "role", info.Role, "error", err)
+		up.core.Dialed(now, sv, nil, nil, e, upstream.Permanent(err))
 	})
 }
 
@@ -117,14 +103,14 @@ const cancelTimeout = 10 * time.Second
 
 // Cancel implements session.Env: the request goes out on a goroutine, to the
 // address of that very server.
-func (up *upstream) Cancel(sv *session.Server) {
-	key := sv.Tag.(*backendKey)
+func (up *cluster) Cancel(sv *session.Server) {
+	b := sv.Tag.(*backend)
 	up.px.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
 		defer cancel()
-		err := login.Cancel(ctx, up.o.Network, up.o.Address, key.pid, key.secret)
+		err := up.link.Cancel(ctx, b.place, b.pid, b.secret)
 		if err != nil {
-			up.px.o.Log.Warn("cancel request failed", "upstream", up.name, "backend_pid", key.pid, "error", err)
+			up.px.o.Log.Warn("cancel request failed", "upstream", up.name, "address", b.place.String(), "backend_pid", b.pid, "error", err)
 		}
 		up.px.post(func(now int64) { up.core.CancelDone(now, sv, err == nil) })
 	})

@@ -117,7 +117,7 @@ type WorkloadState struct {
 type PoolState struct {
 	Upstream       string
 	Database, Role string // on the server
-	Mode           string // of the workload that used it last
+	Mode           string // of the workload that uses it most
 
 	ClientsActive    int // sessions that do not wait: idle ones too
 	ClientsWaiting   int
@@ -158,7 +158,7 @@ type RoleState struct {
 	Name    string
 	Clients int
 	Servers int
-	Mode    string // of the workload that used it last
+	Mode    string // of the workload that uses it most
 	Traffic Traffic
 }
 

@@ -1,57 +1,137 @@
 package proxy
 
 import (
+	"context"
 	"log/slog"
 	"net"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/upstream"
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/relay"
 )
 
-// Options are a proxy's settings: plain values, already validated.
+// Options are what a proxy has for all its life: plain values, already validated.
 type Options struct {
-	Listeners []net.Listener
+	Listeners       []net.Listener
+	MaxLogins       int // connections that have not authenticated yet
+	TextLimit       int // bytes of a statement that are looked at
+	StatementMemory int // bytes for the texts of prepared statements
+	Settings        *Settings
+	Log             *slog.Logger
 
-	MaxClients      int           // sessions; over it: FATAL 53300
-	MaxLogins       int           // connections that have not authenticated yet
-	LoginTimeout    time.Duration // for a client to authenticate
-	DrainDelay      time.Duration // after SIGTERM: still serving
-	ShutdownTimeout time.Duration // then: for transactions to end
-	MaxPrepared     int           // prepared statements per server connection
-	TextLimit       int           // bytes of a statement that are looked at
-	StatementMemory int           // bytes for the texts of prepared statements
-	Method          login.Method
-	Secrets         login.Secrets
-	OnlyUser        string // if set, the only role let in
-	Upstreams       map[string]Upstream
-	// Route finds what a client's database name stands for: the upstream and the
-	// name there. It is called from any goroutine.
-	Route    func(database string) (upstream, name string, ok bool)
-	Workload Workload
-	Log      *slog.Logger
+	// Process tells the processes apart that listen on one port (so_reuseport): it is in
+	// the cancel keys of their clients. 0 = there is only this one; at most MaxProcess.
+	Process uint32
+	// Forward sends a cancel request to the process that it names. It returns when that
+	// one has dealt with it. nil = there are no others.
+	Forward func(ctx context.Context, process uint32, r *wire.CancelRequest)
+	// Console serves an administrator who has authenticated, until its connection ends
+	// or ctx does. nil = there is no console.
+	Console func(ctx context.Context, conn net.Conn, who Administrator)
+}
+
+// Administrator is who has connected to the console.
+type Administrator struct {
+	Role     string
+	Database string // as asked for: "pgweir" or "pgbouncer"
+	Admin    bool   // may change things; else only look
+	Addr     string
+	Key      wire.CancelKey
+	Params   []wire.Param    // of the startup packet
+	Cancel   <-chan struct{} // gets a value for each cancel request with Key
+}
+
+// Settings are what a reload changes. They are immutable: a reload brings new ones.
+type Settings struct {
+	MaxClients        int           // sessions and consoles; over it: FATAL 53300
+	ReservedClients   int           // of these for consoles
+	LoginTimeout      time.Duration // for a client to authenticate
+	ClientIdleTimeout time.Duration // 0 = none
+	DrainDelay        time.Duration // after SIGTERM: still serving
+	ShutdownTimeout   time.Duration // then: for transactions to end
+	MaxPrepared       int           // prepared statements per server connection
+	Method            login.Method
+	Secrets           login.Secrets
+	OnlyUser          string // if set, the only role let in
+	AdminUsers        []string
+	StatsUsers        []string
+	Upstreams         []Upstream
+	Databases         []Database
+	Workloads         []Workload
+	// WorkloadOf returns the index in Workloads of a client's workload. The address is
+	// the zero one for a Unix socket. It is called from any goroutine.
+	WorkloadOf func(database, role, application string, client netip.Addr) int
 }
 
 // Upstream is one Postgres cluster.
 type Upstream struct {
-	Network, Address string // tcp host:port, or unix path of the socket
-	Budget           int    // server connections
-	Slots            int    // transactions at once
-	ConnectTimeout   time.Duration
-	ConnectParallel  int
-	ConnectRate      float64 // per second; 0 = the budget
-	Lifetime         time.Duration
-	IdleTimeout      time.Duration
-	UserTimeout      time.Duration // TCP_USER_TIMEOUT; 0 = the system's
-	// Role and Password log in where a client's own credentials are not known;
-	// only for clients of that role.
+	Name         string
+	Hosts        upstream.Options // Moved and Log are the proxy's
+	Budget       int              // server connections, the one for control included
+	BudgetSum    string           // where it comes from
+	Reserve      int              // of these: 1 for control, the others for ReserveUsers
+	ReserveUsers []string         // roles of clients
+	Slots        int              // transactions at once
+
+	ConnectParallel int
+	ConnectRate     float64 // per second; 0 = the budget
+	Lifetime        time.Duration
+	IdleTimeout     time.Duration
+	// Role and Password log in where a client's own credentials are not known; only for
+	// servers of that role.
 	Role, Password string
 }
 
-// Workload is how the clients of a proxy are treated.
-type Workload struct {
-	Name            string
-	MaxWait         time.Duration
-	MaxWaiting      int           // 0 = auto
-	NoServerWait    time.Duration // MaxWait while the database is away
-	CancelAbandoned bool
+// control is the number of connections kept for pgweir's own queries.
+func (u *Upstream) control() int { return min(u.Reserve, 1) }
+
+// Database is a name that clients may ask for.
+type Database struct {
+	Name      string // "*" = every name that no other has
+	Upstream  string
+	DBName    string             // on the server; "" = the name that the client asked for
+	User      string             // role of the servers; "" = the client's
+	Passwords upstream.Passwords // of User; nil = what is known of it from Secrets or the upstream
 }
+
+// Workload is how a group of clients is treated.
+type Workload struct {
+	Name                               string
+	Mode                               relay.Mode
+	Share, Lendable, Borrow            float64 // see admission.Workload
+	MaxWait, NoServerWait, SessionWait time.Duration
+	MaxWaiting                         int // 0 = auto
+	Patient                            bool
+	CancelAbandoned                    bool
+	MinPoolSize                        int
+}
+
+// route finds what a client's database name stands for: its entry and the name on the
+// server. It is nil for a name that nobody has configured.
+func (s *Settings) route(name string) (*Database, string) {
+	var found *Database
+	for i := range s.Databases {
+		switch d := &s.Databases[i]; d.Name {
+		case name:
+			found = d
+		case "*":
+			if found == nil {
+				found = d
+			}
+		}
+	}
+	if found == nil {
+		return nil, ""
+	}
+	if found.DBName != "" {
+		return found, found.DBName
+	}
+	return found, name
+}
+
+// reserves reports whether a role may use the upstream's reserve.
+func (u *Upstream) reserves(role string) bool { return slices.Contains(u.ReserveUsers, role) }

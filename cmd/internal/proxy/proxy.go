@@ -4,81 +4,82 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
-	"github.com/pgweir/pgweir/pool"
 	"github.com/pgweir/pgweir/wire/relay"
 )
 
 // Proxy is one pgweir. Make it with New, run it with Run.
 type Proxy struct {
-	o    Options
-	loop *loop.Loop
+	o        Options
+	settings atomic.Pointer[Settings]
+	loop     *loop.Loop
+	shared   *relay.Shared
+	started  time.Time
 
 	// Owned by the loop thread.
-	sessions  sessions
-	upstreams map[string]*upstream
-	drained   chan struct{}
-	ended     chan struct{} // closed when the loop has ended
-	draining  bool
+	sessions sessions
+	drained  chan struct{}
+	ended    chan struct{} // closed when the loop has ended
+	ending   bool          // nothing new is let in
+	watchers []*watcher
+	refusals refusals
+	failures sampler // logins to servers
+	endings  [session.Reasons]uint64
+	sweptAt  int64
+	lastID   uint64
 
-	logins  chan struct{} // places for connections that have not authenticated
-	clients atomic.Int64  // sessions and logins that have a place among MaxClients
-	cpu     chan struct{} // places for CPU-heavy login work
-	work    sync.WaitGroup
-	spare   *spares
-}
+	mu        sync.Mutex
+	upstreams map[string]*cluster // grows only
 
-// upstream is one cluster with its sessions. It is the Env of its core.
-type upstream struct {
-	px   *Proxy
-	name string
-	o    Upstream
-	core *session.Core
+	draining atomic.Bool   // said to load balancers
+	logins   chan struct{} // places for connections that have not authenticated
+	clients  atomic.Int64  // sessions, consoles and logins that have a place among MaxClients
+	cpu      chan struct{} // places for CPU-heavy login work
+	work     sync.WaitGroup
+	spare    *spares
+	disabled names
+	consoles consoles
+	turned   turned
+	stop     chan Shutdown
 }
 
 // New makes a proxy. It owns the listeners from here on.
 func New(o Options) (*Proxy, error) {
 	px := &Proxy{
-		o: o, upstreams: make(map[string]*upstream), drained: make(chan struct{}), ended: make(chan struct{}),
+		o: o, upstreams: make(map[string]*cluster), drained: make(chan struct{}), ended: make(chan struct{}),
 		logins: make(chan struct{}, o.MaxLogins), cpu: make(chan struct{}, loginWorkers()),
+		stop: make(chan Shutdown, 16), started: time.Now(),
 	}
+	px.sessions.process = o.Process << processShift
 	l, err := loop.New(loop.Options{Timer: px.fire, EndOfTurn: px.endOfTurn})
 	if err != nil {
 		return nil, fmt.Errorf("event loop: %w", err)
 	}
 	px.loop = l
-	shared := &relay.Shared{Statements: relay.NewStatements(o.StatementMemory), MaxPrepared: o.MaxPrepared, TextLimit: o.TextLimit}
-	for name, u := range o.Upstreams {
-		up := &upstream{px: px, name: name, o: u}
-		set := pool.New(pool.Options{
-			Budget: u.Budget, ConnectParallel: u.ConnectParallel, ConnectRate: u.ConnectRate,
-			Lifetime: int64(u.Lifetime), IdleTimeout: int64(u.IdleTimeout), Rand: rand.Float64,
-		})
-		gate := admission.New(admission.Plan{
-			Slots: u.Slots, Workloads: []admission.Workload{{
-				MaxWait: int64(o.Workload.MaxWait), MaxWaiting: o.Workload.MaxWaiting,
-				NoServerWait: max(1, int64(o.Workload.NoServerWait)),
-			}},
-		}, set, rand.Float64)
-		up.core = session.New(up, shared, gate, set, session.Options{
-			CancelAbandoned: o.Workload.CancelAbandoned, DetailPool: o.Workload.Name,
-		})
-		px.upstreams[name] = up
+	s := o.Settings
+	px.settings.Store(s)
+	px.shared = &relay.Shared{Statements: relay.NewStatements(o.StatementMemory), MaxPrepared: s.MaxPrepared, TextLimit: o.TextLimit}
+	for i := range s.Upstreams {
+		u := &s.Upstreams[i]
+		px.upstreams[u.Name] = newCluster(px, u, s, px.shared)
 	}
 	return px, nil
 }
 
-// Run serves until ctx ends, then drains: it goes on serving for DrainDelay,
-// lets transactions end for ShutdownTimeout and closes what is left.
+// upstream returns the upstream of a name. It exists for every name in the settings.
+func (px *Proxy) upstream(name string) *cluster {
+	px.mu.Lock()
+	defer px.mu.Unlock()
+	return px.upstreams[name]
+}
+
+// Run serves until Shutdown, or until ctx ends, which is Shutdown(Drain).
 func (px *Proxy) Run(ctx context.Context) error {
 	px.spare = newSpares()
 	defer px.spare.close()
@@ -92,65 +93,23 @@ func (px *Proxy) Run(ctx context.Context) error {
 		defer close(px.ended)
 		failed <- px.loop.Run()
 	}()
+	how := Drain
 	select {
 	case err := <-failed:
 		stop()
 		px.closeListeners()
+		px.consoles.end()
 		px.work.Wait()
 		return errors.Join(errors.New("event loop ended"), err)
 	case <-ctx.Done():
+	case how = <-px.stop:
 	}
-	px.drain(stop)
+	px.shutdown(how, stop)
 	px.loop.Stop()
 	err := <-failed
+	px.consoles.end()
 	px.work.Wait()
 	return err
-}
-
-// drain ends what can be ended in peace.
-func (px *Proxy) drain(stopAccepting func()) {
-	px.o.Log.Info("draining", "serving_for", px.o.DrainDelay, "then_at_most", px.o.ShutdownTimeout)
-	wait(px.o.DrainDelay)
-	stopAccepting()
-	px.closeListeners()
-	px.post(func(now int64) {
-		px.draining = true
-		for _, up := range px.upstreams {
-			up.core.Drain(now, func(yield func(*session.Client)) { px.sessions.each(up.core, yield) })
-		}
-		px.checkDrained()
-	})
-	t := time.NewTimer(px.o.ShutdownTimeout)
-	defer t.Stop()
-	select {
-	case <-px.drained:
-		px.o.Log.Info("drained")
-	case <-t.C:
-		px.o.Log.Warn("shutdown timeout: closing sessions that are still in a transaction", "sessions", px.clients.Load())
-	}
-}
-
-func wait(d time.Duration) {
-	if d > 0 {
-		<-time.After(d)
-	}
-}
-
-// checkDrained ends the drain when no session is left. Loop thread.
-func (px *Proxy) checkDrained() {
-	if !px.draining {
-		return
-	}
-	for _, up := range px.upstreams {
-		if up.core.Clients() > 0 {
-			return
-		}
-	}
-	select {
-	case <-px.drained:
-	default:
-		close(px.drained)
-	}
 }
 
 func (px *Proxy) closeListeners() {
@@ -174,24 +133,19 @@ func (px *Proxy) Stats() loop.Stats { return px.loop.Stats() }
 // post runs f on the loop thread.
 func (px *Proxy) post(f func(now int64)) { px.loop.Post(&loop.Task{Run: f}) }
 
-// fire runs what is due. Loop thread.
-func (px *Proxy) fire(now int64) (next int64) {
-	next = math.MaxInt64
-	for _, up := range px.upstreams {
-		next = min(next, up.core.Fire(now))
-	}
-	return next
-}
-
-// endOfTurn plans the next fire if a core's plans changed. Loop thread.
-func (px *Proxy) endOfTurn(now int64) {
-	for _, up := range px.upstreams {
-		if up.core.TimerChanged() {
-			px.loop.WakeAt(up.core.Fire(now))
-			up.core.TimerChanged()
-		}
-		if up.core.TimerLazy() {
-			px.loop.WakeAt(now + session.Lazy)
-		}
+// do runs f on the loop thread and waits for its end.
+func (px *Proxy) do(ctx context.Context, f func(now int64)) error {
+	done := make(chan struct{})
+	px.post(func(now int64) {
+		defer close(done)
+		f(now)
+	})
+	select {
+	case <-done:
+		return nil
+	case <-px.ended:
+		return ErrEnded
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
+	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/wiretest"
 )
@@ -77,15 +80,18 @@ func start(t *testing.T, change func(*Options)) (*Proxy, string) {
 		t.Fatal(err)
 	}
 	o := Options{
-		Listeners: []net.Listener{ln}, MaxClients: 100, MaxLogins: 20, LoginTimeout: patience,
-		ShutdownTimeout: patience, MaxPrepared: 10, TextLimit: 1 << 20, StatementMemory: 1 << 20,
-		Method: login.Trust,
-		Upstreams: map[string]Upstream{"main": {
-			Network: "tcp", Address: pg.Addr().String(), Budget: 2, Slots: 2, ConnectTimeout: patience, ConnectParallel: 2,
-		}},
-		Route:    func(db string) (string, string, bool) { return "main", db, db != "unknown" },
-		Workload: Workload{Name: "default", MaxWait: patience, NoServerWait: patience},
-		Log:      slog.New(slog.DiscardHandler),
+		Listeners: []net.Listener{ln}, MaxLogins: 20, TextLimit: 1 << 20, StatementMemory: 1 << 20,
+		Log: slog.New(slog.DiscardHandler),
+		Settings: &Settings{
+			MaxClients: 100, LoginTimeout: patience, ShutdownTimeout: patience, MaxPrepared: 10, Method: login.Trust,
+			Upstreams: []Upstream{{
+				Name: "main", Budget: 2, Slots: 2, ConnectParallel: 2,
+				Hosts: upstream.Options{Hosts: []upstream.Host{{Network: "tcp", Address: pg.Addr().String()}}, ConnectTimeout: patience},
+			}},
+			Databases:  []Database{{Name: "db", Upstream: "main"}},
+			Workloads:  []Workload{{Name: "default", Share: 1, MaxWait: patience, NoServerWait: patience}},
+			WorkloadOf: func(string, string, string, netip.Addr) int { return 0 },
+		},
 	}
 	if change != nil {
 		change(&o)
@@ -193,7 +199,7 @@ func TestUnknownDatabase(t *testing.T) {
 }
 
 func TestTooManyClients(t *testing.T) {
-	_, address := start(t, func(o *Options) { o.MaxClients = 1 })
+	_, address := start(t, func(o *Options) { o.Settings.MaxClients = 1 })
 	if _, err := connect(t, address, "db"); err != nil {
 		t.Fatal(err)
 	}
@@ -202,14 +208,14 @@ func TestTooManyClients(t *testing.T) {
 }
 
 func TestOnlyTheUserOfTheURL(t *testing.T) {
-	_, address := start(t, func(o *Options) { o.OnlyUser = "somebody" })
+	_, address := start(t, func(o *Options) { o.Settings.OnlyUser = "somebody" })
 	_, err := connect(t, address, "db")
 	wantCode(t, err, "28000")
 }
 
 func wantCode(t *testing.T, err error, code string) {
 	t.Helper()
-	e, ok := err.(*wire.Error)
+	e, ok := errors.AsType[*wire.Error](err)
 	if !ok || e.Code != code {
 		t.Fatalf("got %v, want SQLSTATE %s", err, code)
 	}

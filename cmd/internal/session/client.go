@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/wire"
@@ -24,12 +25,19 @@ const (
 
 // Client is one session. Owned by the loop thread.
 type Client struct {
-	core *Core
-	conn Conn
-	info *KeyInfo
-	link relay.Client
-	wait admission.Waiter
+	core  *Core
+	conn  Conn
+	info  *KeyInfo
+	group *Group
+	link  relay.Client
+	wait  admission.Waiter
+	since int64 // when it was let in
+	seen  int64 // when it last said something
 
+	grouped    *relay.Params // the settings by which it was grouped
+	generation uint32        // and the configuration's
+
+	kept    *Server // in session mode: its server, also between transactions
 	server  *Server // granted or bound
 	pending bool    // the server was granted and is not bound yet
 	login   bool    // the welcome has not been sent
@@ -41,32 +49,47 @@ type Client struct {
 	hungUp  bool // the peer has ended its writing side
 	cancel  bool // a cancel waits until it can only meet the client's own work
 	ended   bool
-	key     wire.CancelKey
+	// departing are the last words of a session that is to end at its next boundary.
+	departing *wire.Error
+	departure Reason
+	key       wire.CancelKey
 	// Tag is whatever the Env attaches.
 	Tag any
 }
 
 // NewClient returns a session that has authenticated. Start begins it.
-func (co *Core) NewClient(conn Conn, info *KeyInfo, want *relay.Params, key wire.CancelKey) *Client {
-	cl := &Client{core: co, conn: conn, info: info, key: key, login: true}
-	cl.link = *relay.NewClient(co.shared, info.group, want)
-	cl.wait.Key, cl.wait.Owner = info.Key, cl
+func (co *Core) NewClient(conn Conn, g *Group, want *relay.Params, key wire.CancelKey) *Client {
+	cl := &Client{core: co, conn: conn, info: g.Key, key: key, login: true}
+	cl.link = *relay.NewClient(co.shared, g.Key.group, want)
+	cl.wait.Key, cl.wait.Owner = g.Key.Key, cl
+	cl.grouped, cl.generation = want, co.generation
+	cl.join(g)
 	return cl
 }
 
 // Key returns the session's cancel key.
 func (cl *Client) Key() wire.CancelKey { return cl.key }
 
-// Info returns the session's database and role.
+// Info returns the database and role of the session's servers.
 func (cl *Client) Info() *KeyInfo { return cl.info }
+
+// Group returns the group that the session is in.
+func (cl *Client) Group() *Group { return cl.group }
 
 // Start sends the welcome: at once if it is known what Postgres would report
 // for these settings, else after a server has taken them.
 func (cl *Client) Start(now int64) {
 	co := cl.core
 	co.clients++
+	cl.since, cl.seen = now, now
 	if co.draining {
 		co.endDraining(cl, now)
+		return
+	}
+	if cl.link.Mode() == relay.Session {
+		cl.pause(stopWaiting)
+		cl.admit(now)
+		co.act(now)
 		return
 	}
 	if status := cl.info.welcomes[cl.link.Params().Meaning()]; status != nil && cl.plainName() {
@@ -147,6 +170,7 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 	}
 	p := &co.plan
 	p.Reset()
+	cl.seen = now
 	if cl.pending {
 		cl.bind(now)
 	}
@@ -160,7 +184,7 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 			}
 		case relay.Terminate:
 			cl.bye = true
-			cl.flush()
+			cl.flush(now)
 			cl.leave(Goodbye, now)
 			co.act(now)
 			return len(b)
@@ -169,7 +193,7 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 				cl.pause(stopFault)
 				break
 			}
-			cl.flush()
+			cl.flush(now)
 			co.fatal(cl, cl.link.Fault(), Protocol, now)
 			co.act(now)
 			return len(b)
@@ -184,7 +208,8 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 			cl.pause(stopFull)
 		}
 	}
-	cl.flush()
+	cl.group.Traffic.Received += uint64(used)
+	cl.flush(now)
 	if cl.hungUp && !cl.ended {
 		cl.knock()
 	}
@@ -193,21 +218,25 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 }
 
 // admit asks the gate. It reports whether the link can go on at once: with a
-// server, or with a refusal.
+// server, or with a refusal. In session mode a client asks twice: for a server to
+// keep, and then for a slot for each of its transactions.
 func (cl *Client) admit(now int64) bool {
 	co := cl.core
+	if cl.stale() && cl.link.Tx() == wire.Idle && !cl.login {
+		cl.regroup(now)
+	}
 	r := cl.link.Request()
-	cl.wait.Probe = r.Kind == sqltext.Probe && !cl.login && cl.link.Tx() == wire.Idle
+	cl.wait.Want = admission.Transaction
+	if cl.kept != nil {
+		cl.wait.Want = admission.Slot
+	} else if cl.link.Mode() == relay.Session {
+		cl.wait.Want = admission.Session
+	}
+	cl.wait.Probe = r.Kind == sqltext.Probe && !cl.login && cl.link.Tx() == wire.Idle && cl.wait.Want != admission.Session
 	v := co.gate.Admit(now, &cl.wait)
 	switch v.Outcome {
 	case admission.Granted:
-		co.set.Server(v.Grant).Payload.(*Server).grant(cl, v.Ticket, now)
-		if cl.login {
-			cl.begin(now)
-			return false
-		}
-		cl.bind(now)
-		return !cl.link.Settling()
+		return cl.take(v, now)
 	case admission.Refused:
 		cl.refused(v, now)
 		return !cl.ended
@@ -217,14 +246,72 @@ func (cl *Client) admit(now int64) bool {
 	return false
 }
 
-// granted takes the server that the gate has given to a waiting client.
-func (cl *Client) granted(sv *Server, t admission.Ticket, now int64) {
-	sv.grant(cl, t, now)
-	if cl.login {
-		cl.begin(now)
-		return
+// take uses what was granted while the client is read. It reports whether the link can go
+// on at once.
+func (cl *Client) take(v admission.Verdict, now int64) bool {
+	if cl.wait.Want == admission.Session {
+		cl.keep(v)
+		if !cl.login {
+			return cl.admit(now)
+		}
+		cl.begin(cl.kept, now)
+		return false
 	}
-	cl.resume(stopWaiting)
+	cl.use(v, now)
+	if cl.login {
+		cl.begin(cl.server, now)
+		return false
+	}
+	cl.bind(now)
+	return !cl.link.Settling()
+}
+
+// granted takes what the gate has given to a waiting client.
+func (cl *Client) granted(v admission.Verdict, now int64) {
+	if cl.wait.Want == admission.Session {
+		cl.keep(v)
+	} else {
+		cl.use(v, now)
+	}
+	switch {
+	case !cl.login:
+		cl.resume(stopWaiting)
+	case cl.kept != nil:
+		cl.begin(cl.kept, now)
+	default:
+		cl.begin(cl.server, now)
+	}
+}
+
+// use makes the granted server, or the one that the client keeps, serve its next
+// transaction.
+func (cl *Client) use(v admission.Verdict, now int64) {
+	sv := cl.kept
+	if sv == nil {
+		sv = cl.core.set.Server(v.Grant).Payload.(*Server)
+	}
+	t := &cl.group.Traffic
+	t.Assignments++
+	t.WaitTime += time.Duration(v.Waited)
+	sv.grant(cl, v.Ticket, now)
+}
+
+// keep makes the granted server the session's own.
+func (cl *Client) keep(v admission.Verdict) {
+	sv := cl.core.set.Server(v.Grant).Payload.(*Server)
+	cl.group.Traffic.WaitTime += time.Duration(v.Waited)
+	cl.kept, sv.keeper = sv, cl
+	sv.hold = hold{true, cl.wait.Workload}
+	cl.link.Keep(sv.link)
+}
+
+// unkeep takes the server that a session has kept from it. The server is dirty: give it
+// back by done, or break it.
+func (cl *Client) unkeep() {
+	if cl.kept != nil {
+		cl.link.Keep(nil)
+		cl.kept.keeper, cl.kept = nil, nil
+	}
 }
 
 // bind joins the client and the granted server; the plan gets what goes ahead.
@@ -234,11 +321,12 @@ func (cl *Client) bind(now int64) {
 }
 
 // begin has a login's settings accepted by a server.
-func (cl *Client) begin(now int64) {
+func (cl *Client) begin(sv *Server, now int64) {
 	cl.pending = false
+	cl.server, sv.client = sv, cl
 	p := relay.Plan{} // the core's may be in use: a grant comes in the middle of other work
-	cl.link.Start(cl.server.link, &p)
-	cl.server.send(p.ToServer)
+	cl.link.Start(sv.link, &p)
+	sv.send(p.ToServer)
 	if !cl.link.Settling() {
 		cl.begun(now)
 	}
@@ -252,21 +340,25 @@ func (cl *Client) begun(now int64) {
 	cl.link.Unbind()
 	cl.server = nil
 	sv.client = nil
-	sv.done(now)
+	if cl.kept == nil {
+		sv.done(now)
+	}
 	if failure != nil {
 		e := *failure
 		e.Severity = "FATAL"
 		co.fatal(cl, &e, LoginFailed, now)
 		return
 	}
-	if cl.plainName() {
+	if cl.plainName() && cl.kept == nil {
 		if len(cl.info.welcomes) >= maxWelcomes {
 			clear(cl.info.welcomes)
 		}
 		cl.info.welcomes[cl.link.Params().Meaning()] = status
 	}
 	cl.welcome(status, now)
-	cl.joined(status, now)
+	if cl.kept == nil {
+		cl.joined(status, now)
+	}
 }
 
 // welcome ends the login. It writes by itself, not by the core's plan: it may
@@ -288,6 +380,7 @@ func (cl *Client) welcome(status []relay.Param, now int64) {
 		}
 	}
 	cl.login = false
+	cl.group.Traffic.Logins++
 	if cl.conn.Send([][]byte{appendWelcome(nil, status, want, cl.key)}) > 0 {
 		cl.pause(stopSelf)
 	}
@@ -298,11 +391,14 @@ func (cl *Client) welcome(status []relay.Param, now int64) {
 func (cl *Client) refused(v admission.Verdict, now int64) {
 	co := cl.core
 	co.counts.Refused++
+	cl.group.Traffic.Refused++
+	cl.group.Traffic.WaitTime += time.Duration(v.Waited)
 	if co.draining {
 		co.endDraining(cl, now)
 		return
 	}
-	e := refusal(v, co.opt.DetailPool, cl.info)
+	co.env.Refused(cl, v, cl.login)
+	e := refusal(v, cl.group.Workload.Name, cl.info)
 	if cl.login {
 		e.Severity = "FATAL"
 		reason := LoginRefused
@@ -338,19 +434,30 @@ func (cl *Client) resume(s stop) {
 
 // flush sends what the plan holds to both sides. Bytes that one side does not
 // take stop the reading of the other.
-func (cl *Client) flush() {
+func (cl *Client) flush(now int64) {
 	p := &cl.core.plan
 	if len(p.ToServer) > 0 && cl.server != nil {
+		cl.server.asked(now)
+		cl.group.Traffic.ToServers += length(p.ToServer)
 		if cl.server.send(p.ToServer) {
 			cl.pause(stopServer)
 		}
 	}
 	if len(p.ToClient) > 0 && !cl.ended {
+		cl.group.Traffic.Sent += length(p.ToClient)
 		if cl.conn.Send(p.ToClient) > 0 {
 			cl.blocked()
 		}
 	}
 	p.Reset()
+}
+
+// length is how many bytes there are in spans.
+func length(spans [][]byte) (n uint64) {
+	for _, s := range spans {
+		n += uint64(len(s))
+	}
+	return n
 }
 
 // blocked stops what makes bytes for a client that does not take them.
@@ -367,6 +474,8 @@ func (cl *Client) Drained(now int64) {
 	cl.resume(stopSelf)
 	if cl.server != nil {
 		cl.server.resume()
+	} else if cl.kept != nil {
+		cl.kept.resume()
 	}
 }
 

@@ -15,10 +15,15 @@ type Core struct {
 	shared *relay.Shared
 	gate   *admission.Gate
 	set    *pool.Set
-	opt    Options
 
-	keys  []*KeyInfo
-	byKey map[keyName]*KeyInfo
+	keys    []*KeyInfo
+	byKey   map[keyName]*KeyInfo
+	groups  []*Group
+	byGroup map[groupName]*Group
+	// paused says which keys are paused, also of those that come later.
+	paused []func(*KeyInfo) bool
+	// generation is that of the configuration by which clients were grouped.
+	generation uint32
 
 	clients  int
 	draining bool
@@ -55,6 +60,8 @@ type KeyInfo struct {
 	welcomes map[uint64][]relay.Param // ParameterStatus by the meaning of the settings
 	status   []relay.Param            // what the last login was told
 	failure  *wire.Error              // why the last login failed; nil after one that did not
+	failedAt int64
+	minimum  int // servers kept open
 }
 
 // learn forgets the welcomes when a server's own settings have changed: after
@@ -72,8 +79,8 @@ type keyName struct{ database, role string }
 const maxWelcomes = 256
 
 // New returns a Core without clients.
-func New(env Env, shared *relay.Shared, gate *admission.Gate, set *pool.Set, opt Options) *Core {
-	return &Core{env: env, shared: shared, gate: gate, set: set, opt: opt, byKey: make(map[keyName]*KeyInfo)}
+func New(env Env, shared *relay.Shared, gate *admission.Gate, set *pool.Set) *Core {
+	return &Core{env: env, shared: shared, gate: gate, set: set, byKey: make(map[keyName]*KeyInfo), byGroup: make(map[groupName]*Group)}
 }
 
 // Key returns the dense key of a database and role, new if it is not known.
@@ -87,9 +94,20 @@ func (co *Core) Key(database, role string) *KeyInfo {
 		}
 		co.keys = append(co.keys, k)
 		co.byKey[n] = k
+		for _, meant := range co.paused {
+			if meant(k) {
+				co.gate.Pause(0, []admission.Key{k.Key})
+			}
+		}
 	}
 	return k
 }
+
+// Failure returns why the last login failed and when; nil after one that did not.
+func (k *KeyInfo) Failure() (*wire.Error, int64) { return k.failure, k.failedAt }
+
+// Keys returns all keys that were ever asked for. The caller must not change the list.
+func (co *Core) Keys() []*KeyInfo { return co.keys }
 
 // KeyInfo returns what is known of a server's key.
 func (co *Core) KeyInfo(k admission.Key) *KeyInfo { return co.keys[k] }
@@ -171,7 +189,7 @@ func (co *Core) deliver(now int64, out []admission.Verdict) {
 		cl := v.W.Owner.(*Client)
 		switch v.Outcome {
 		case admission.Granted:
-			cl.granted(co.set.Server(v.Grant).Payload.(*Server), v.Ticket, now)
+			cl.granted(v, now)
 		case admission.Refused:
 			cl.refused(v, now)
 		}
@@ -221,11 +239,17 @@ func (co *Core) Panicked(cl *Client, sv *Server, now int64) {
 	if sv == nil && cl != nil && !cl.pending {
 		sv = cl.server
 	}
+	if sv == nil && cl != nil {
+		sv = cl.kept
+	}
 	if sv != nil && sv.client != nil {
 		cl = sv.client
+	} else if sv != nil && sv.keeper != nil {
+		cl = sv.keeper
 	}
 	if cl != nil {
 		cl.server = nil // not to be brought back to a boundary: it is closed
+		cl.unkeep()
 		co.fatal(cl, internalError, Internal, now)
 	}
 	if sv != nil {

@@ -1,5 +1,7 @@
 package session
 
+import "github.com/pgweir/pgweir/admission"
+
 // Conn is one socket as a session sees it. Its methods are called on the loop
 // thread and never call back before they return.
 type Conn interface {
@@ -28,6 +30,11 @@ type Env interface {
 	// Cancel sends a CancelRequest for the server's backend and reports the end
 	// of that request's connection with Core.CancelDone.
 	Cancel(sv *Server)
+	// Group returns the group that the client belongs to, as its settings and the
+	// configuration are now; nil leaves it where it is.
+	Group(cl *Client) *Group
+	// Refused tells that a request, or with login a login, was not let in.
+	Refused(cl *Client, v admission.Verdict, login bool)
 	// Ended tells that a client's session is over. Its Conn has been closed or
 	// is being finished.
 	Ended(cl *Client, reason Reason)
@@ -52,19 +59,18 @@ const (
 	ServerClosed                  // server connection: Postgres ended it
 	AbandonedServer               // server connection: its client left where nothing could be saved
 	Internal                      // pgweir failed: see the log
+	Killed                        // an administrator ended it
+	IdleTimeout                   // it was idle for longer than client_idle_timeout
+	Reloaded                      // a reload has sent its database elsewhere
+	Block                         // it opened a transaction block in statement mode
+	Reasons         = iota        // how many there are
 )
 
 var reasonNames = [...]string{
 	"goodbye", "client_eof", "client_lost", "protocol", "server_lost", "server_desync",
 	"login_refused", "login_failed", "draining", "lifetime", "server_closed", "abandoned",
-	"internal",
+	"internal", "killed", "idle_timeout", "reloaded", "statement_mode",
 }
 
 // String returns the reason as metrics and logs name it.
 func (r Reason) String() string { return reasonNames[r] }
-
-// Options are the settings of a Core that may be changed while it runs.
-type Options struct {
-	CancelAbandoned bool   // on_disconnect: cancel reads whose client has left
-	DetailPool      string // the workload's name in a refusal's DETAIL
-}

@@ -93,7 +93,11 @@ func (cl *Client) CancelRequest(now int64, done func()) {
 		sv := cl.server
 		cl.server, cl.pending, sv.client = nil, false, nil
 		cl.link.Refuse(userCancel)
-		sv.done(now)
+		if cl.kept != nil {
+			co.endTicket(sv.takeTicket(), now)
+		} else {
+			sv.done(now)
+		}
 		done()
 	case cl.server.link.Cancellable():
 		cl.server.onCancel = append(cl.server.onCancel, done)
@@ -158,15 +162,23 @@ func (co *Core) end(cl *Client, reason Reason, finish bool, now int64) {
 		co.gate.Withdraw(now, &cl.wait)
 		co.timer = true
 	}
-	sv := cl.server
+	cl.group.Clients--
+	sv, kept := cl.server, cl.kept
 	cl.server = nil
+	cl.unkeep()
 	if finish || reason == Goodbye || reason == ClientEOF {
 		cl.conn.Finish()
 	} else {
 		cl.conn.Close()
 	}
-	if sv != nil {
+	switch {
+	case reason == Block && sv != nil:
+		sv.client = nil
+		sv.broken(Block, now)
+	case sv != nil:
 		cl.abandon(sv, reason, now)
+	case kept != nil && !kept.closing:
+		kept.done(now)
 	}
 	cl.link.Free()
 	co.env.Ended(cl, reason)
@@ -241,7 +253,7 @@ func (cl *Client) abandon(sv *Server, reason Reason, now int64) {
 	case relay.Broken:
 		sv.broken(AbandonedServer, now)
 	default:
-		sv.unwanted = reason != Goodbye && co.opt.CancelAbandoned
+		sv.unwanted = reason != Goodbye && cl.group.Workload.CancelAbandoned
 		sv.cancelUnwanted(now)
 	}
 }

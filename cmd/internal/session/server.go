@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/pool"
@@ -18,7 +19,10 @@ type Server struct {
 	link *relay.Server
 
 	client  *Client // granted to or bound by
+	keeper  *Client // in session mode: whose it is, also between transactions
 	ticket  ticket
+	hold    hold
+	busyAt  int64 // when it was first asked for what it has not answered yet; 0 = nothing
 	paused  bool
 	closing bool
 	dead    bool // its side of the connection has ended
@@ -43,6 +47,7 @@ func (sv *Server) Info() *KeyInfo { return sv.info }
 func (co *Core) Dialed(now int64, sv *Server, conn Conn, status []relay.Param, err *wire.Error, permanent bool) {
 	sv.info.failure = err
 	if err != nil {
+		sv.info.failedAt = now
 		co.set.Dialed(now, sv.pool, false, permanent)
 		if permanent {
 			co.deliver(now, co.gate.Unsupplied(now, sv.info.Key, co.verdicts))
@@ -113,6 +118,10 @@ func (sv *Server) Data(b []byte, now int64) (used int) {
 			sv.settled(now)
 		case relay.Broken:
 			sv.broken(ServerDesync, now)
+		case relay.Blocked:
+			if cl := sv.client; cl != nil {
+				co.fatal(cl, relay.BlockOpened(), Block, now)
+			}
 		}
 		if sv.closing {
 			used = len(b)
@@ -122,7 +131,12 @@ func (sv *Server) Data(b []byte, now int64) (used int) {
 			break
 		}
 	}
+	if sv.keeper != nil && sv.client == nil && !sv.closing && sv.link.Told() && !sv.link.MidMessage() {
+		sv.broken(ServerClosed, now) // its last word has been passed on: nothing may follow
+	}
 	if cl := sv.client; cl != nil && !sv.closing {
+		cl.group.Traffic.FromServers += uint64(used)
+		sv.answered(cl.group, now)
 		if cl.stops&stopFull != 0 && !cl.link.Full() {
 			cl.resume(stopFull)
 		}
@@ -150,7 +164,12 @@ func (sv *Server) flush(now int64) {
 	if len(p.ToServer) > 0 {
 		sv.send(p.ToServer)
 	}
-	if cl := sv.client; cl != nil && len(p.ToClient) > 0 && !cl.ended {
+	cl := sv.client
+	if cl == nil {
+		cl = sv.keeper
+	}
+	if cl != nil && len(p.ToClient) > 0 && !cl.ended {
+		cl.group.Traffic.Sent += length(p.ToClient)
 		if cl.conn.Send(p.ToClient) > 0 {
 			sv.pause()
 		}
@@ -182,6 +201,10 @@ func (sv *Server) release(now int64) {
 	cl := sv.client
 	if cl != nil {
 		sv.core.counts.Transactions++
+		t := &cl.group.Traffic
+		t.Transactions++
+		t.TransactionTime += time.Duration(now - sv.ticket.since)
+		sv.answered(cl.group, now)
 		cl.link.Unbind()
 		cl.server = nil
 		if cl.cancel {
@@ -191,8 +214,27 @@ func (sv *Server) release(now int64) {
 		sv.client = nil
 		sv.resume()
 		defer cl.freed(now)
+		if sv.keeper != nil {
+			sv.core.endTicket(sv.takeTicket(), now)
+			return
+		}
 	}
 	sv.done(now)
+}
+
+// asked notes that the server has something to answer.
+func (sv *Server) asked(now int64) {
+	if sv.busyAt == 0 {
+		sv.busyAt = now
+	}
+}
+
+// answered accounts for the time that the server needed, once it owes nothing more.
+func (sv *Server) answered(g *Group, now int64) {
+	if sv.busyAt != 0 && sv.link.Outstanding() == 0 {
+		g.Traffic.QueryTime += time.Duration(now - sv.busyAt)
+		sv.busyAt = 0
+	}
 }
 
 // freed lets a client go on that has just lost its server.
@@ -203,6 +245,8 @@ func (cl *Client) freed(now int64) {
 		cl.core.fatal(cl, cl.link.Fault(), Protocol, now)
 	case cl.core.draining && cl.link.Tx() == wire.Idle:
 		cl.core.endDraining(cl, now)
+	case cl.departing != nil && cl.link.Tx() == wire.Idle:
+		cl.core.fatal(cl, cl.departing, cl.departure, now)
 	case cl.eof:
 		cl.leave(ClientEOF, now)
 	default:
@@ -224,24 +268,47 @@ func (sv *Server) done(now int64) {
 		sv.send(p.ToServer)
 		return // Release follows
 	}
-	t := sv.takeTicket()
+	t, h := sv.takeTicket(), sv.takeHold()
 	if co.set.Put(now, sv.pool) { // from here on it may be somebody else's
 		co.deliver(now, co.gate.Supplied(now, sv.info.Key, co.verdicts))
 	}
 	co.endTicket(t, now)
+	co.endHold(h, now)
 }
 
 // ticket is a slot that is taken: by a client, or still for one that left.
 type ticket struct {
 	held  bool
-	gate  admission.Ticket // what the gate granted
-	since int64            // when it was granted
+	gate  admission.Ticket
+	since int64 // when it was granted
+}
+
+// hold is a connection that a session in session mode keeps, or has kept and that is not
+// given back yet.
+type hold struct {
+	held     bool
+	workload uint16
+}
+
+// takeHold takes the hold off the server.
+func (sv *Server) takeHold() hold {
+	h := sv.hold
+	sv.hold = hold{}
+	return h
+}
+
+// endHold tells the gate that a session keeps a connection less.
+func (co *Core) endHold(h hold, now int64) {
+	if h.held {
+		co.timer = true
+		co.deliver(now, co.gate.Release(now, h.workload, co.verdicts))
+	}
 }
 
 // grant marks the server as taken by a client.
 func (sv *Server) grant(cl *Client, t admission.Ticket, now int64) {
 	sv.unwanted, sv.patience = false, 0
-	sv.client, sv.ticket = cl, ticket{held: true, gate: t, since: now}
+	sv.client, sv.ticket, sv.busyAt = cl, ticket{held: true, gate: t, since: now}, 0
 	cl.server, cl.pending = sv, true
 }
 
@@ -323,8 +390,17 @@ func (sv *Server) broken(why Reason, now int64) {
 	cl := sv.client
 	sv.client = nil
 	told := true
-	if cl != nil {
+	if cl != nil || sv.keeper != nil {
 		told = sv.link.MidMessage() || sv.link.Told()
+	}
+	if own := sv.keeper; own != nil {
+		cl = own // what its session left on the server is lost
+		if cl.server != nil && !cl.pending {
+			cl.link.Unbind()
+		}
+		cl.server, cl.pending = nil, false
+		cl.unkeep()
+	} else if cl != nil {
 		untouched := cl.pending || !sv.link.Touched()
 		if !cl.pending {
 			cl.link.Unbind()
@@ -338,8 +414,10 @@ func (sv *Server) broken(why Reason, now int64) {
 			cl = nil
 		}
 	}
+	t, h := sv.takeTicket(), sv.takeHold()
 	co.set.Break(now, sv.pool)
-	co.endTicket(sv.takeTicket(), now)
+	co.endTicket(t, now)
+	co.endHold(h, now)
 	if cl == nil {
 		return
 	}

@@ -40,11 +40,21 @@ type still struct {
 	core  *Core
 	dials []*Server
 	ended []Reason
+
+	refused []admission.Reason
 }
+
+// anyone is the workload of clients of which no test asks more.
+func anyone() *Workload { return &Workload{Name: "default"} }
 
 func (e *still) Dial(sv *Server)           { e.dials = append(e.dials, sv) }
 func (e *still) Cancel(*Server)            {}
 func (e *still) Ended(_ *Client, r Reason) { e.ended = append(e.ended, r) }
+
+func (e *still) Group(cl *Client) *Group { return cl.group }
+func (e *still) Refused(_ *Client, v admission.Verdict, _ bool) {
+	e.refused = append(e.refused, v.Reason)
+}
 
 // lab is a core with one server and one client.
 type lab struct {
@@ -62,7 +72,7 @@ func newLab(t testing.TB) *lab {
 	set := pool.New(pool.Options{Budget: 1})
 	gate := admission.New(admission.Plan{Slots: 1}, set, nil)
 	shared := &relay.Shared{Statements: relay.NewStatements(1 << 20), MaxPrepared: 100, TextLimit: 1 << 20}
-	l.core = New(l.env, shared, gate, set, Options{DetailPool: "default"})
+	l.core = New(l.env, shared, gate, set)
 	l.env.core = l.core
 	l.client = l.login(l.user, 1)
 	if len(l.env.dials) != 1 {
@@ -77,7 +87,7 @@ func newLab(t testing.TB) *lab {
 }
 
 func (l *lab) login(conn *sink, pid uint32) *Client {
-	cl := l.core.NewClient(conn, l.core.Key("db", "role"), relay.NewParams(nil), wire.NewCancelKey(pid, 0))
+	cl := l.core.NewClient(conn, l.core.Group(l.core.Key("db", "role"), "db", "role", anyone()), relay.NewParams(nil), wire.NewCancelKey(pid, 0))
 	cl.Start(1)
 	return cl
 }

@@ -11,6 +11,7 @@ import (
 type client struct {
 	w      *world
 	id     int
+	mode   relay.Mode
 	player *wiretest.Player
 	conn   *conn
 	cl     *session.Client
@@ -36,7 +37,8 @@ func (c *client) login() {
 	w := c.w
 	c.conn = &conn{w: w, peer: clientPeer{c}, window: 1 << 12}
 	info := w.core.Key("db", w.role(c.id))
-	c.cl = w.core.NewClient(c.conn, info, relay.NewParams(c.params), wire.NewCancelKey(uint32(c.id+1), 0))
+	g := w.core.Group(info, "db", info.Role, w.modes[c.mode])
+	c.cl = w.core.NewClient(c.conn, g, relay.NewParams(c.params), wire.NewCancelKey(uint32(c.id+1), 0))
 	c.cl.Tag = c
 	c.conn.h = clientEvents{c.cl}
 	c.cl.Start(w.now)

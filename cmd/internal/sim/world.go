@@ -10,6 +10,7 @@ import (
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/pool"
+	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
 	"github.com/pgweir/pgweir/wire/wiretest"
 )
@@ -31,6 +32,8 @@ type Options struct {
 	Memory       int // bytes for statements
 	TextLimit    int
 	Standby      bool // servers refuse BEGIN READ WRITE
+	Modes        bool // some clients are in session or statement mode
+	Controls     int  // what an administrator does: PAUSE, RESUME, RECONNECT, reloads
 }
 
 // Result is what a run says of itself.
@@ -58,7 +61,8 @@ type world struct {
 	backends []*backend
 	opened   int // server sockets, from the start of the dial to the end of the process
 	pid      uint32
-	killing  bool // a cancel's fate was unknown, so a server was given up
+	modes    [3]*session.Workload // by relay.Mode
+	killing  bool                 // a cancel's fate was unknown, so a server was given up
 	fault    error
 	fireAt   int64
 }
@@ -98,6 +102,10 @@ func RandomOptions(rnd *rand.Rand) Options {
 	if rnd.IntN(8) == 0 {
 		o.Memory = 2000
 	}
+	o.Modes = rnd.IntN(3) == 0
+	if rnd.IntN(3) == 0 {
+		o.Controls = 1 + rnd.IntN(6)
+	}
 	return o
 }
 
@@ -114,14 +122,13 @@ func Run(seed int64) (r Result, err error) {
 
 func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	w := &world{o: o, rnd: rnd, outcomes: wiretest.NewOutcomes(), effects: &wiretest.Effects{}, fireAt: math.MaxInt64}
-	set := pool.New(pool.Options{
-		Budget: o.Budget, ConnectParallel: 2, ConnectRate: 1000, Lifetime: o.Lifetime, IdleTimeout: 3 * o.Lifetime, Rand: rnd.Float64,
-	})
-	gate := admission.New(admission.Plan{
-		Slots: o.Slots, Workloads: []admission.Workload{{MaxWait: o.MaxWait, MaxWaiting: o.MaxWaiting}},
-	}, set, rnd.Float64)
+	set := pool.New(w.poolOptions())
+	gate := admission.New(w.plan(), set, rnd.Float64)
 	shared := &relay.Shared{Statements: relay.NewStatements(o.Memory), MaxPrepared: o.MaxPrepared, TextLimit: o.TextLimit}
-	w.core = session.New(w, shared, gate, set, session.Options{CancelAbandoned: o.Cancel, DetailPool: "default"})
+	w.core = session.New(w, shared, gate, set)
+	for m := range w.modes {
+		w.modes[m] = &session.Workload{Index: uint16(m), Name: relay.Mode(m).String(), Mode: relay.Mode(m), CancelAbandoned: o.Cancel}
+	}
 	for i := range o.Clients {
 		c := &client{w: w, id: i}
 		script := wiretest.ScriptOptions{Client: fmt.Sprintf("c%d", i)}
@@ -131,9 +138,18 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 			c.params = w.startup()
 			script.Without = wiretest.Discards | wiretest.Reported | wiretest.Unreported
 		}
+		if o.Modes {
+			c.mode = relay.Mode(rnd.IntN(len(w.modes)))
+		}
+		if c.mode == relay.Single {
+			script.Without |= wiretest.Transactions // which are refused
+		}
 		c.player = wiretest.NewPlayer(wiretest.Script(rnd, script))
 		w.clients = append(w.clients, c)
 		w.after(w.delay(5_000_000), c.login)
+	}
+	for range o.Controls {
+		w.after(w.delay(40_000_000), w.administer)
 	}
 	err := w.play()
 	counts := w.core.Counts()
@@ -146,6 +162,62 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	}
 	return r, err
 }
+
+// plan is what the gate enforces: a workload for each mode.
+func (w *world) plan() admission.Plan {
+	p := admission.Plan{Slots: w.o.Slots, Connections: w.o.Budget}
+	for range w.modes {
+		p.Workloads = append(p.Workloads, admission.Workload{
+			MaxWait: w.o.MaxWait, MaxWaiting: w.o.MaxWaiting, SessionWait: w.o.MaxWait,
+			Share: 1 / float64(len(w.modes)), Lendable: 1, Borrow: 1,
+		})
+	}
+	return p
+}
+
+func (w *world) poolOptions() pool.Options {
+	return pool.Options{
+		Budget: w.o.Budget, ConnectParallel: 2, ConnectRate: 1000, Lifetime: w.o.Lifetime, IdleTimeout: 3 * w.o.Lifetime, Rand: w.rnd.Float64,
+	}
+}
+
+// administer does one of the things that administrators do.
+func (w *world) administer() {
+	every := func(k *session.KeyInfo) bool { return true }
+	if w.rnd.IntN(2) == 0 {
+		role := w.role(w.rnd.IntN(w.o.Clients))
+		every = func(k *session.KeyInfo) bool { return k.Role == role }
+	}
+	switch w.rnd.IntN(4) {
+	case 0:
+		w.core.Pause(w.now, every)
+		w.after(w.delay(30_000_000), func() {
+			w.core.Resume(w.now, func(*session.KeyInfo) bool { return true })
+			w.afterHandler()
+		})
+	case 1:
+		w.core.Reconnect(w.now, every)
+	case 2:
+		w.o.Slots = 1 + w.rnd.IntN(w.o.Budget)
+		w.core.Regroup()
+		w.core.Reconfigure(w.now, w.plan(), w.poolOptions())
+	case 3:
+		c := w.clients[w.rnd.IntN(len(w.clients))]
+		if c.cl != nil {
+			c.cl.Depart(w.now, &wire.Error{Severity: "FATAL", Code: "57P01", Message: "pgweir: go"}, session.Killed)
+		}
+	}
+	w.afterHandler()
+}
+
+// Group implements session.Env.
+func (w *world) Group(cl *session.Client) *session.Group {
+	c := cl.Tag.(*client)
+	return w.core.Group(cl.Info(), "db", cl.Info().Role, w.modes[c.mode])
+}
+
+// Refused implements session.Env.
+func (w *world) Refused(*session.Client, admission.Verdict, bool) {}
 
 // startup draws the settings of a client's startup packet.
 func (w *world) startup() (list []relay.Param) {

@@ -1,0 +1,307 @@
+package proxy
+
+import (
+	"context"
+	"sync"
+
+	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/pool"
+	"github.com/pgweir/pgweir/wire"
+)
+
+var _ interface {
+	Control
+	Inspector
+	Pulse
+} = (*Proxy)(nil)
+
+// names is a set of names, for any goroutine.
+type names struct {
+	mu sync.Mutex
+	m  map[string]bool
+}
+
+func (n *names) has(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.m[name]
+}
+
+func (n *names) set(name string, in bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.m == nil {
+		n.m = make(map[string]bool)
+	}
+	if in {
+		n.m[name] = true
+	} else {
+		delete(n.m, name)
+	}
+}
+
+// scope is the servers of a database as clients name it, or all.
+type scope struct {
+	up       *cluster // nil = all
+	database string   // on the server; "" = all of the upstream
+}
+
+// meant reports whether a key of up is in the scope.
+func (sc scope) meant(up *cluster) func(*session.KeyInfo) bool {
+	return func(k *session.KeyInfo) bool {
+		return sc.up == nil || sc.up == up && k.Database == sc.database
+	}
+}
+
+// each calls f for every upstream that the scope touches.
+func (sc scope) each(px *Proxy, f func(up *cluster, meant func(*session.KeyInfo) bool)) {
+	for _, up := range px.upstreams {
+		if sc.up == nil || sc.up == up {
+			f(up, sc.meant(up))
+		}
+	}
+}
+
+// scopeOf finds what a database's name stands for. A name that only "*" covers counts once
+// a client has used it. Loop thread.
+func (px *Proxy) scopeOf(name string) (scope, error) {
+	if name == "" {
+		return scope{}, nil
+	}
+	db, dbname := px.settings.Load().route(name)
+	if db == nil {
+		return scope{}, ErrNoDatabase
+	}
+	up := px.upstreams[db.Upstream]
+	if db.Name == "*" {
+		seen := false
+		for _, g := range up.core.Groups() {
+			seen = seen || g.Database == name
+		}
+		if !seen {
+			return scope{}, ErrNoDatabase
+		}
+	}
+	return scope{up, dbname}, nil
+}
+
+// control runs f on the loop thread with what a database's name stands for.
+func (px *Proxy) control(ctx context.Context, database string, f func(now int64, sc scope)) (err error) {
+	ended := px.do(ctx, func(now int64) {
+		var sc scope
+		if sc, err = px.scopeOf(database); err == nil {
+			f(now, sc)
+		}
+	})
+	if ended != nil {
+		return ended
+	}
+	return err
+}
+
+// until waits for a condition that f has set up.
+func (px *Proxy) until(ctx context.Context, w *watcher) error {
+	select {
+	case <-w.done:
+		return nil
+	case <-px.ended:
+		return ErrEnded
+	case <-ctx.Done():
+		px.post(func(int64) { px.unwatch(w) })
+		return context.Cause(ctx)
+	}
+}
+
+// Pause implements Control.
+func (px *Proxy) Pause(ctx context.Context, database string) error {
+	var w *watcher
+	err := px.control(ctx, database, func(now int64, sc scope) {
+		sc.each(px, func(up *cluster, meant func(*session.KeyInfo) bool) { up.core.Pause(now, meant) })
+		w = px.await(func() bool { return px.count(sc, func(*pool.Server) bool { return true }) == 0 })
+		px.watch()
+	})
+	if err != nil {
+		return err
+	}
+	px.o.Log.Info("paused", "database", all(database))
+	return px.until(ctx, w)
+}
+
+func all(database string) string {
+	if database == "" {
+		return "all"
+	}
+	return database
+}
+
+// Resume implements Control.
+func (px *Proxy) Resume(ctx context.Context, database string) (changed bool, err error) {
+	err = px.control(ctx, database, func(now int64, sc scope) {
+		sc.each(px, func(up *cluster, meant func(*session.KeyInfo) bool) {
+			changed = up.core.Resume(now, meant) || changed
+		})
+	})
+	if changed {
+		px.o.Log.Info("resumed", "database", all(database))
+	}
+	return changed, err
+}
+
+// Reconnect implements Control.
+func (px *Proxy) Reconnect(ctx context.Context, database string) error {
+	return px.control(ctx, database, func(now int64, sc scope) {
+		sc.each(px, func(up *cluster, meant func(*session.KeyInfo) bool) { up.core.Reconnect(now, meant) })
+	})
+}
+
+// WaitClose implements Control.
+func (px *Proxy) WaitClose(ctx context.Context, database string) error {
+	var w *watcher
+	err := px.control(ctx, database, func(_ int64, sc scope) {
+		w = px.await(func() bool { return px.count(sc, (*pool.Server).Doomed) == 0 })
+		px.watch()
+	})
+	if err != nil {
+		return err
+	}
+	return px.until(ctx, w)
+}
+
+// count counts servers. Loop thread.
+func (px *Proxy) count(sc scope, which func(*pool.Server) bool) (n int) {
+	sc.each(px, func(up *cluster, meant func(*session.KeyInfo) bool) {
+		for _, p := range up.core.Set().Servers(nil) {
+			if meant(up.core.KeyInfo(p.Key)) && which(p) {
+				n++
+			}
+		}
+	})
+	return n
+}
+
+var killed = &wire.Error{
+	Severity: wire.SeverityFatal, Code: "57P01", Message: "pgweir: an administrator has ended this session",
+	Detail: "reason=killed", Hint: "retry=check; what was running may or may not have been done; reconnect",
+}
+
+// Kill implements Control.
+func (px *Proxy) Kill(ctx context.Context, database string) error {
+	px.o.Log.Warn("kill", "database", all(database))
+	return px.control(ctx, database, func(now int64, sc scope) {
+		sc.each(px, func(up *cluster, meant func(*session.KeyInfo) bool) {
+			up.core.Pause(now, meant)
+			px.sessions.each(up.core, func(cl *session.Client) {
+				if meant(cl.Info()) {
+					cl.Kill(killed, session.Killed, now)
+				}
+			})
+			up.core.KillServers(now, meant)
+		})
+	})
+}
+
+// KillClient implements Control.
+func (px *Proxy) KillClient(ctx context.Context, id uint64) (err error) {
+	ended := px.do(ctx, func(now int64) {
+		err = ErrNoClient
+		px.sessions.all(func(cl *session.Client) {
+			if clientID(cl) == id {
+				cl.Kill(killed, session.Killed, now)
+				err = nil
+			}
+		})
+	})
+	if ended != nil {
+		return ended
+	}
+	return err
+}
+
+// Disable implements Control.
+func (px *Proxy) Disable(ctx context.Context, database string) error {
+	return px.able(ctx, database, true)
+}
+
+// Enable implements Control.
+func (px *Proxy) Enable(ctx context.Context, database string) error {
+	return px.able(ctx, database, false)
+}
+
+func (px *Proxy) able(ctx context.Context, database string, disabled bool) error {
+	if database == "" {
+		return ErrNoDatabase
+	}
+	if db, _ := px.settings.Load().route(database); db == nil {
+		return ErrNoDatabase
+	}
+	px.disabled.set(database, disabled)
+	px.o.Log.Info("database", "name", database, "disabled", disabled)
+	return ctx.Err()
+}
+
+// Shutdown implements Control.
+func (px *Proxy) Shutdown(how Shutdown) {
+	select {
+	case px.stop <- how:
+	default: // so many have been said before that this one changes nothing
+	}
+}
+
+// Apply puts new settings into force: at once where nothing stands in the way, and for
+// each client before its next transaction. Sessions whose database has moved or is gone end
+// at their next boundary.
+func (px *Proxy) Apply(ctx context.Context, s *Settings) error {
+	return px.do(ctx, func(now int64) {
+		px.mu.Lock()
+		known := make(map[string]bool)
+		for i := range s.Upstreams {
+			u := &s.Upstreams[i]
+			known[u.Name] = true
+			if px.upstreams[u.Name] == nil {
+				px.upstreams[u.Name] = newCluster(px, u, s, px.shared)
+			}
+		}
+		px.mu.Unlock()
+		px.settings.Store(s)
+		px.shared.MaxPrepared = s.MaxPrepared
+		for i := range s.Upstreams {
+			u := &s.Upstreams[i]
+			up := px.upstreams[u.Name]
+			up.reconfigure(now, u, s)
+			up.relocate(u)
+		}
+		for _, up := range px.upstreams {
+			up.disowned = !known[up.name]
+			px.sessions.each(up.core, func(cl *session.Client) { px.rehouse(now, up, cl, s) })
+			if up.disowned {
+				up.core.Reconnect(now, func(*session.KeyInfo) bool { return true })
+			}
+		}
+		px.loop.WakeAt(now)
+	})
+}
+
+// relocate tells the upstream's link where its hosts are now. It is told on a goroutine:
+// it may call back.
+func (up *cluster) relocate(u *Upstream) {
+	o := up.hosts(u)
+	up.px.work.Go(func() { up.link.Reconfigure(o) })
+}
+
+var moved = &wire.Error{
+	Severity: wire.SeverityFatal, Code: "57P01", Message: "pgweir: the configuration of this database has changed",
+	Detail: "reason=reload", Hint: "retry=yes; reconnect",
+}
+
+// rehouse ends a session that would log in to another database or upstream now.
+func (px *Proxy) rehouse(now int64, up *cluster, cl *session.Client, s *Settings) {
+	g, k := cl.Group(), cl.Info()
+	db, dbname := s.route(g.Database)
+	user := g.Role
+	if db != nil && db.User != "" {
+		user = db.User
+	}
+	if db == nil || db.Upstream != up.name || dbname != k.Database || user != k.Role {
+		cl.Depart(now, moved, session.Reloaded)
+	}
+}

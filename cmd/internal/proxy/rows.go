@@ -1,0 +1,135 @@
+package proxy
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/pool"
+)
+
+// clientID names a session for KILL_CLIENT.
+func clientID(cl *session.Client) uint64 { return cl.Tag.(*clientConn).id }
+
+// serverID names a server connection.
+func serverID(p *pool.Server) uint64 { return uint64(p.ID) }
+
+// rowsPerTurn bounds the sessions that are described in one turn of the loop.
+const rowsPerTurn = 256
+
+// Clients implements Inspector.
+func (px *Proxy) Clients(ctx context.Context, f func([]ClientState) error) error {
+	for at, more := 0, true; more; {
+		var list []ClientState
+		err := px.do(ctx, func(now int64) {
+			end := min(at+rowsPerTurn, len(px.sessions.slots))
+			wall := time.Now()
+			for _, cl := range px.sessions.slots[min(at, end):end] {
+				if cl != nil {
+					list = append(list, px.clientRow(cl, now, wall))
+				}
+			}
+			at, more = end, end < len(px.sessions.slots)
+		})
+		if err != nil {
+			return err
+		}
+		if err := f(list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (px *Proxy) clientRow(cl *session.Client, now int64, wall time.Time) ClientState {
+	h, g := cl.Tag.(*clientConn), cl.Group()
+	c := ClientState{
+		ID: h.id, Database: g.Database, Role: g.Role, Application: cl.Application(), Workload: g.Workload.Name,
+		Upstream: h.up.name, State: cl.State().String(), Transaction: cl.InTransaction(), Prepared: cl.Prepared(),
+		Connected: px.wallClock(cl.Since(), now, wall), Requested: px.wallClock(cl.Requested(), now, wall), CancelPID: cl.Key().PID,
+	}
+	c.Address, c.Port = splitAddress(h.addr)
+	c.LocalAddress, c.LocalPort = splitAddress(h.local)
+	if cl.State() == session.Waiting {
+		c.Wait = time.Duration(now - cl.Requested())
+	}
+	if sv := cl.Server(); sv != nil {
+		c.Server = serverID(sv.Pool())
+	}
+	return c
+}
+
+// splitAddress splits what addressOf made.
+func splitAddress(a string) (host string, port int) {
+	if a == "unix" || a == "" {
+		return a, 0
+	}
+	return hostPort("tcp", a)
+}
+
+// Servers implements Inspector.
+func (px *Proxy) Servers(ctx context.Context) (list []ServerState, err error) {
+	err = px.do(ctx, func(now int64) {
+		wall := time.Now()
+		for _, up := range px.upstreams {
+			for _, p := range up.core.Set().Servers(nil) {
+				list = append(list, px.serverRow(up, p, now, wall))
+			}
+		}
+	})
+	slices.SortFunc(list, func(a, b ServerState) int {
+		if a.Upstream != b.Upstream {
+			if a.Upstream < b.Upstream {
+				return -1
+			}
+			return 1
+		}
+		return int(int64(a.ID&0xffff) - int64(b.ID&0xffff))
+	})
+	return list, err
+}
+
+func (px *Proxy) serverRow(up *cluster, p *pool.Server, now int64, wall time.Time) ServerState {
+	k := up.core.KeyInfo(p.Key)
+	r := ServerState{
+		ID: serverID(p), Upstream: up.name, Database: k.Database, Role: k.Role, State: stateOf(p),
+		Connected: px.wallClock(p.Born(), now, wall), Requested: px.wallClock(p.Since(), now, wall),
+		Since: time.Duration(now - p.Since()), CloseNeeded: p.Doomed(),
+	}
+	sv, ok := p.Payload.(*session.Server)
+	if !ok {
+		return r
+	}
+	r.Prepared = sv.Prepared()
+	if b, ok := sv.Tag.(*backend); ok {
+		r.PID = b.pid
+		if b.place.Host.Network == "unix" {
+			r.Address, r.LocalAddress = "unix", "unix"
+			_, r.Port = hostPort("unix", b.place.Address)
+		} else {
+			r.Address, r.Port = hostPort("tcp", b.place.Address)
+			r.LocalAddress, r.LocalPort = splitAddress(b.local)
+		}
+	}
+	if cl := sv.Client(); cl != nil {
+		r.Client, r.Application = clientID(cl), cl.Application()
+	}
+	return r
+}
+
+// stateOf is a server's state as SHOW SERVERS has it.
+func stateOf(p *pool.Server) string {
+	sv, ok := p.Payload.(*session.Server)
+	switch {
+	case p.State() == pool.Dialling:
+		return "login"
+	case p.Held():
+		return "being_canceled"
+	case p.State() == pool.Busy && ok && sv.Kept():
+		return "held"
+	case p.State() == pool.Busy:
+		return "active"
+	}
+	return p.State().String()
+}

@@ -1,0 +1,177 @@
+package proxy
+
+import (
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/upstream"
+	"github.com/pgweir/pgweir/pool"
+	"github.com/pgweir/pgweir/wire/relay"
+)
+
+// cluster is one upstream with its sessions. It is the Env of its core.
+type cluster struct {
+	px   *Proxy
+	name string
+	o    atomic.Pointer[Upstream]
+	core *session.Core
+	link *upstream.Cluster
+
+	// Owned by the loop thread.
+	index     map[string]uint16      // of workloads at the gate, by name; for ever
+	plan      []admission.Workload   // by that index
+	workloads []treatment            // by the index in the settings' Workloads
+	reserved  map[admission.Key]bool // keys whose servers may use the reserve
+	disowned  bool                   // the configuration has it no more
+	place     upstream.Place         // where the servers of now are
+}
+
+// treatment is a workload as the sessions of an upstream know it, for roles that may use
+// its reserve and for others.
+type treatment [2]*session.Workload
+
+func newCluster(px *Proxy, u *Upstream, s *Settings, shared *relay.Shared) *cluster {
+	up := &cluster{px: px, name: u.Name, index: make(map[string]uint16), reserved: make(map[admission.Key]bool)}
+	up.o.Store(u)
+	up.link = upstream.New(up.hosts(u))
+	up.arrange(s)
+	set := pool.New(up.poolOptions(u))
+	gate := admission.New(up.gatePlan(u), set, rand.Float64)
+	up.core = session.New(up, shared, gate, set)
+	return up
+}
+
+// hosts is the options of the upstream's link.
+func (up *cluster) hosts(u *Upstream) upstream.Options {
+	o := u.Hosts
+	o.Name, o.Log, o.CPU = u.Name, up.px.o.Log, up.px.cpu
+	o.Moved = up.moved
+	return o
+}
+
+// moved closes the servers of a place that is not the one to be used any more.
+func (up *cluster) moved(from, to upstream.Place) {
+	up.px.post(func(now int64) {
+		up.place = to
+		up.core.Retire(now, func(sv *session.Server) bool {
+			b, ok := sv.Tag.(*backend)
+			return ok && b.place == from
+		})
+	})
+}
+
+// arrange makes the treatments and the gate's plan for the workloads of s. A workload that
+// is gone keeps its index, and a plan by which whoever still waits is served with what
+// others leave.
+func (up *cluster) arrange(s *Settings) {
+	for i := range up.plan {
+		up.plan[i].Share, up.plan[i].Borrow = 0, 1
+	}
+	up.workloads = up.workloads[:0:0]
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		at, known := up.index[w.Name]
+		if !known {
+			at = uint16(len(up.plan))
+			up.index[w.Name] = at
+			up.plan = append(up.plan, admission.Workload{})
+		}
+		up.plan[at] = admission.Workload{
+			MaxWait: int64(w.MaxWait), NoServerWait: max(1, int64(w.NoServerWait)), SessionWait: max(1, int64(w.SessionWait)),
+			MaxWaiting: w.MaxWaiting, Patient: w.Patient, Share: w.Share, Lendable: w.Lendable, Borrow: w.Borrow,
+		}
+		var t treatment
+		for reserved := range t {
+			t[reserved] = &session.Workload{
+				Index: at, Name: w.Name, Mode: w.Mode, CancelAbandoned: w.CancelAbandoned,
+				Reserved: reserved == 1, Minimum: w.MinPoolSize,
+			}
+		}
+		up.workloads = append(up.workloads, t)
+	}
+}
+
+// gatePlan is what the gate enforces.
+func (up *cluster) gatePlan(u *Upstream) admission.Plan {
+	p := admission.Plan{Slots: u.Slots, Connections: u.Budget - u.Reserve, Workloads: up.plan}
+	if len(u.ReserveUsers) > 0 {
+		p.Extra = u.Reserve - u.control()
+	}
+	return p
+}
+
+func (up *cluster) poolOptions(u *Upstream) pool.Options {
+	return pool.Options{
+		Budget: u.Budget - u.control(), Reserve: u.Reserve - u.control(),
+		ReservedKey:     func(k admission.Key) bool { return up.reserved[k] },
+		ConnectParallel: u.ConnectParallel, ConnectRate: u.ConnectRate,
+		Lifetime: int64(u.Lifetime), IdleTimeout: int64(u.IdleTimeout), Rand: rand.Float64,
+	}
+}
+
+// reconfigure puts new settings into force. Loop thread.
+func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
+	up.o.Store(u)
+	up.disowned = false
+	up.arrange(s)
+	clear(up.reserved)
+	for _, g := range up.core.Groups() {
+		if u.reserves(g.Role) {
+			up.reserved[g.Key.Key] = true
+		}
+	}
+	up.core.Regroup()
+	up.core.Reconfigure(now, up.gatePlan(u), up.poolOptions(u))
+	for _, g := range up.core.Groups() {
+		if i, known := indexOf(s, g.Workload.Name); known {
+			t := up.workloads[i]
+			g.Workload = t[flag(g.Workload.Reserved)]
+		}
+	}
+	up.core.Minimums()
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// indexOf finds a workload by its name.
+func indexOf(s *Settings, name string) (int, bool) {
+	for i := range s.Workloads {
+		if s.Workloads[i].Name == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// group finds the group of a client by what it says of itself. Loop thread.
+func (up *cluster) group(k *session.KeyInfo, c *clientConn, database, role, application string) *session.Group {
+	s := up.px.settings.Load()
+	i := s.WorkloadOf(database, role, application, c.ip)
+	reserved := up.o.Load().reserves(role)
+	if reserved {
+		up.reserved[k.Key] = true
+	}
+	return up.core.Group(k, database, role, up.workloads[i][flag(reserved)])
+}
+
+// Group implements session.Env.
+func (up *cluster) Group(cl *session.Client) *session.Group {
+	g := cl.Group()
+	return up.group(g.Key, cl.Tag.(*clientConn), g.Database, g.Role, cl.Application())
+}
+
+// wallClock turns the loop's nanoseconds into a time of day.
+func (px *Proxy) wallClock(ns, now int64, at time.Time) time.Time {
+	if ns == 0 {
+		return time.Time{}
+	}
+	return at.Add(time.Duration(ns - now))
+}

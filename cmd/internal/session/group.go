@@ -1,0 +1,138 @@
+package session
+
+import (
+	"time"
+
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/wire/relay"
+)
+
+// Workload is how a group of clients is treated. It is immutable; a reload brings new ones.
+type Workload struct {
+	Index           uint16 // of its plan at the gate
+	Name            string
+	Mode            relay.Mode
+	CancelAbandoned bool // on_disconnect: cancel reads whose client has left
+	Reserved        bool // its clients may use the upstream's reserve
+	Minimum         int  // servers kept open for each of its keys
+}
+
+// Traffic is what passed for the clients of a group. It only grows.
+type Traffic struct {
+	Transactions uint64 // servers handed back at a boundary
+	Assignments  uint64 // servers given to clients
+	Received     uint64 // bytes from clients
+	Sent         uint64 // bytes to clients
+	ToServers    uint64
+	FromServers  uint64
+	Logins       uint64
+	Refused      uint64
+
+	TransactionTime time.Duration // servers were bound to clients
+	QueryTime       time.Duration // servers had something to answer
+	WaitTime        time.Duration // clients waited for a server or a slot
+}
+
+// Group is clients that are counted together: those of one database and role, as clients
+// name them, in one workload. Owned by the loop thread.
+type Group struct {
+	Key            *KeyInfo
+	Database, Role string
+	Workload       *Workload
+	Clients        int
+
+	Counts  relay.Counts
+	Traffic Traffic
+}
+
+// groupName tells groups apart. A workload is known by its name: a reload makes new ones.
+type groupName struct {
+	key                      admission.Key
+	database, role, workload string
+	reserved                 bool
+}
+
+// Group returns the group of the clients of a role that ask for a database, whose servers
+// are k's, in workload w; new if it is not known.
+func (co *Core) Group(k *KeyInfo, database, role string, w *Workload) *Group {
+	n := groupName{k.Key, database, role, w.Name, w.Reserved}
+	g := co.byGroup[n]
+	if g == nil {
+		g = &Group{Key: k, Database: database, Role: role}
+		co.byGroup[n] = g
+		co.groups = append(co.groups, g)
+	}
+	if g.Workload != w {
+		g.Workload = w
+		if w.Minimum > k.minimum {
+			k.minimum = w.Minimum
+			co.keep(k)
+			co.timer = true
+		}
+	}
+	return g
+}
+
+// Groups returns all groups that were ever seen. The caller must not change the list.
+func (co *Core) Groups() []*Group { return co.groups }
+
+// keep has the set keep as many servers of a key open as is wanted: none while it is paused.
+func (co *Core) keep(k *KeyInfo) {
+	if co.gate.Paused(k.Key) {
+		co.set.SetMinimum(k.Key, 0)
+	} else {
+		co.set.SetMinimum(k.Key, k.minimum)
+	}
+}
+
+// Minimums makes min_pool_size what the workloads in force say. Call it after a reload,
+// when the groups have their new workloads.
+func (co *Core) Minimums() {
+	for _, k := range co.keys {
+		k.minimum = 0
+	}
+	for _, g := range co.groups {
+		g.Key.minimum = max(g.Key.minimum, g.Workload.Minimum)
+	}
+	for _, k := range co.keys {
+		co.keep(k)
+	}
+	co.timer = true
+}
+
+// join makes cl one of g's clients from now on.
+func (cl *Client) join(g *Group) {
+	if cl.group != nil {
+		cl.group.Clients--
+	}
+	cl.group = g
+	g.Clients++
+	cl.link.Count(&g.Counts)
+	cl.wait.Workload, cl.wait.Reserved = g.Workload.Index, g.Workload.Reserved
+	cl.link.SetMode(g.Workload.Mode)
+}
+
+// regroup puts a client that has no server into the group that it belongs to now: its
+// settings or the configuration have changed. Whoever leaves session mode gives back its
+// server.
+func (cl *Client) regroup(now int64) {
+	co := cl.core
+	cl.generation, cl.grouped = co.generation, cl.link.Params()
+	g := co.env.Group(cl)
+	if g == nil || g == cl.group && cl.link.Mode() == g.Workload.Mode {
+		return
+	}
+	if sv := cl.kept; sv != nil && g.Workload.Mode != relay.Session {
+		cl.unkeep()
+		sv.done(now)
+	}
+	cl.join(g)
+}
+
+// stale reports whether the client may belong to another group than it is in.
+func (cl *Client) stale() bool {
+	return cl.generation != cl.core.generation || cl.grouped != cl.link.Params()
+}
+
+// Regroup makes every client look for its group before its next request.
+func (co *Core) Regroup() { co.generation++ }

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pgweir/pgweir/cmd/internal/console"
+	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/status"
+	"github.com/pgweir/pgweir/cmd/internal/upstream"
+	"github.com/pgweir/pgweir/config"
+)
+
+// guard is a running pgweir and the configuration that is in force. It is what console and
+// HTTP talk to.
+type guard struct {
+	*proxy.Proxy
+	console *console.Console
+
+	log   *slog.Logger
+	level *slog.LevelVar
+	read  func(set map[string]string) (*config.Config, []config.Problem)
+	file  string // "" = made from a URL
+
+	mu       sync.Mutex // one change at a time
+	config   *config.Config
+	set      map[string]string // typed at the console since the last reload
+	facts    map[string]config.Facts
+	asked    map[string]string // the URL that the facts are of, by upstream
+	reloaded time.Time
+	loadedOK bool
+	work     sync.WaitGroup
+	end      context.Context // of everything that the guard has started
+}
+
+// Reload implements proxy.Configurator.
+func (g *guard) Reload(ctx context.Context) ([]proxy.Change, []proxy.Problem) {
+	_ = status.Notify(status.Reloading()) // without systemd there is nobody to tell
+	defer func() { _ = status.Notify("READY=1") }()
+	return g.change(ctx, nil, "reload")
+}
+
+// Set implements proxy.Configurator.
+func (g *guard) Set(ctx context.Context, key, value string) ([]proxy.Change, []proxy.Problem) {
+	g.mu.Lock()
+	set := maps.Clone(g.set)
+	g.mu.Unlock()
+	if set == nil {
+		set = make(map[string]string)
+	}
+	set[key] = value
+	return g.change(ctx, set, "SET")
+}
+
+// change puts what the file and set say into force, or nothing.
+func (g *guard) change(ctx context.Context, set map[string]string, by string) ([]proxy.Change, []proxy.Problem) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c, problems := g.read(set)
+	var s *proxy.Settings
+	if len(problems) == 0 {
+		var err error
+		if s, err = settings(c, g.factsFor(c)); err != nil {
+			problems = []config.Problem{{File: g.file, Message: err.Error()}}
+		}
+	}
+	if by == "reload" {
+		g.reloaded, g.loadedOK = time.Now(), len(problems) == 0
+	}
+	if len(problems) > 0 {
+		for _, p := range problems {
+			g.log.Error(by+" refused, nothing has changed", "problem", p.Error())
+		}
+		return nil, forPeople(problems)
+	}
+	if err := g.Apply(ctx, s); err != nil {
+		return nil, []proxy.Problem{{Text: "not applied: " + err.Error()}}
+	}
+	changes := g.changes(c, by)
+	g.config, g.set = c, set
+	g.level.Set(c.Log.Level.Slog())
+	g.askUpstreams()
+	return changes, nil
+}
+
+// changes lists what is different in c and logs it.
+func (g *guard) changes(c *config.Config, by string) (list []proxy.Change) {
+	for _, d := range config.Diff(g.config, c) {
+		list = append(list, proxy.Change{Key: d.Key, Old: d.Old, New: d.New, Restart: d.Restart})
+		level := slog.LevelInfo
+		if d.Restart {
+			level = slog.LevelWarn
+		}
+		g.log.Log(context.Background(), level, by, "change", d.String(), "needs_restart", d.Restart)
+	}
+	for _, w := range c.Warnings() {
+		g.log.Warn(w)
+	}
+	g.log.Info(by+" done", "changes", len(list))
+	return list
+}
+
+// Settings implements proxy.Configurator.
+func (g *guard) Settings() []proxy.Setting {
+	g.mu.Lock()
+	c := g.config
+	g.mu.Unlock()
+	var list []proxy.Setting
+	for _, s := range c.Settings() {
+		list = append(list, proxy.Setting{
+			Key: s.Key, Value: s.Value, Default: s.Default, Source: s.Source,
+			Reload: s.Reload != config.Restart, Unit: s.Unit, Doc: s.Doc,
+		})
+	}
+	return list
+}
+
+// lastReload says when the configuration was read last and whether it was good.
+func (g *guard) lastReload() (time.Time, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.reloaded, g.loadedOK
+}
+
+// factsFor returns the facts that hold for the upstreams of c.
+func (g *guard) factsFor(c *config.Config) map[string]config.Facts {
+	facts := make(map[string]config.Facts)
+	for i := range c.Upstreams {
+		u := &c.Upstreams[i]
+		if f, known := g.facts[u.Name]; known && g.asked[u.Name] == u.URL.Reveal() {
+			facts[u.Name] = f
+		}
+	}
+	return facts
+}
+
+// askUpstreams starts to ask the upstreams whose budget is "auto" and not known. The
+// caller holds mu.
+func (g *guard) askUpstreams() {
+	known := g.factsFor(g.config)
+	for i := range g.config.Upstreams {
+		u := g.config.Upstreams[i]
+		if _, ok := known[u.Name]; !ok && u.Budget.IsAuto() && g.asked[u.Name] != u.URL.Reveal() {
+			g.asked[u.Name] = u.URL.Reveal()
+			delete(g.facts, u.Name)
+			g.work.Go(func() { g.askUntilKnown(u) })
+		}
+	}
+}
+
+// How long pgweir waits before it asks a Postgres again that did not answer.
+const (
+	askInterval = 500 * time.Millisecond
+	askTimeout  = 5 * time.Second
+)
+
+// askUntilKnown asks one upstream until it answers, and puts the budget that follows into
+// force.
+func (g *guard) askUntilKnown(u config.Upstream) {
+	for told := false; g.end.Err() == nil; {
+		facts, err := askPostgres(g.end, &u, g.log)
+		if err == nil {
+			g.learn(&u, facts)
+			return
+		}
+		if !told {
+			g.log.Warn(`Postgres does not say how many connections it has: budget = "auto" is small until it does`, "upstream", u.Name, "error", err)
+			told = true
+		}
+		select {
+		case <-g.end.Done():
+		case <-time.After(askInterval):
+		}
+		g.mu.Lock()
+		stale := g.asked[u.Name] != u.URL.Reveal()
+		g.mu.Unlock()
+		if stale {
+			return
+		}
+	}
+}
+
+// learn puts an upstream's own facts into force.
+func (g *guard) learn(u *config.Upstream, facts config.Facts) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.asked[u.Name] != u.URL.Reveal() {
+		return // a reload has sent it elsewhere
+	}
+	g.facts[u.Name] = facts
+	s, err := settings(g.config, g.factsFor(g.config))
+	if err != nil {
+		g.log.Error("budget not applied", "upstream", u.Name, "error", err)
+		return
+	}
+	logBudgets(g.log, g.config, g.facts)
+	if err := g.Apply(g.end, s); err != nil {
+		g.log.Debug("budget not applied", "error", err)
+	}
+}
+
+// askPostgres asks an upstream what budget = "auto" is worked out from.
+func askPostgres(ctx context.Context, u *config.Upstream, log *slog.Logger) (config.Facts, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	o := hostOptions(u)
+	o.Log = log
+	r := upstream.Request{Database: u.URL.Database, Role: u.URL.User, Passwords: upstream.Fixed(u.URL.Password.Reveal())}
+	f, err := upstream.New(o).Ask(ctx, r)
+	if err != nil {
+		return config.Facts{}, err
+	}
+	return config.Facts{
+		MaxConnections: f.MaxConnections, SuperuserReserved: f.SuperuserReserved, ReservedConnections: f.ReservedConnections,
+		OtherBackends: f.OtherBackends, RoleLimit: f.RoleLimit,
+	}, nil
+}
+
+// forPeople turns problems into what console and HTTP show.
+func forPeople(problems []config.Problem) (list []proxy.Problem) {
+	for _, p := range problems {
+		list = append(list, proxy.Problem{Text: p.Error(), Hint: p.Fix, Where: strings.TrimRight(p.Excerpt, "\n")})
+	}
+	return list
+}

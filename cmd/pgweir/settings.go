@@ -1,0 +1,193 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/upstream"
+	"github.com/pgweir/pgweir/config"
+	"github.com/pgweir/pgweir/wire/relay"
+)
+
+// unknownRoom is what is assumed of a Postgres that has not said yet how many connections
+// it has: less than it has, most likely.
+func unknownRoom() config.Facts {
+	return config.Facts{MaxConnections: 20, SuperuserReserved: 3, RoleLimit: -1}
+}
+
+// settings turns a configuration into a proxy's plain values. facts is what the upstreams
+// have said of themselves, by name.
+func settings(c *config.Config, facts map[string]config.Facts) (*proxy.Settings, error) {
+	s := &proxy.Settings{
+		MaxClients: c.MaxClientConn, ReservedClients: c.ReservedClients,
+		LoginTimeout: c.ClientLoginTimeout.Std(), ClientIdleTimeout: orZero(c.ClientIdleTimeout),
+		DrainDelay: c.DrainDelay.Std(), ShutdownTimeout: drainTime(c), MaxPrepared: c.MaxPreparedStatements,
+		Method: login.Method(c.Auth.Type), OnlyUser: c.Auth.User,
+		AdminUsers: c.Console.AdminUsers, StatsUsers: c.Console.StatsUsers,
+		WorkloadOf: func(database, role, application string, client netip.Addr) int {
+			return c.WorkloadOf(database, role, application, client)
+		},
+	}
+	if c.Auth.User != "" && len(s.AdminUsers) == 0 { // the only one there is
+		s.AdminUsers = []string{c.Auth.User}
+	}
+	var err error
+	if s.Secrets, err = secrets(c.Auth); err != nil {
+		return nil, err
+	}
+	for i := range c.Upstreams {
+		s.Upstreams = append(s.Upstreams, upstreamSettings(c, i, facts))
+	}
+	for i := range c.Databases {
+		s.Databases = append(s.Databases, databaseSettings(&c.Databases[i]))
+	}
+	for i := range c.Workloads {
+		s.Workloads = append(s.Workloads, workloadSettings(&c.Workloads[i]))
+	}
+	return s, nil
+}
+
+// budgetOf is the budget of an upstream as far as it is known.
+func budgetOf(c *config.Config, i int, facts map[string]config.Facts) config.Budget {
+	u := &c.Upstreams[i]
+	f, known := facts[u.Name]
+	switch {
+	case known:
+	case u.Budget.IsAuto():
+		f = unknownRoom()
+	default:
+		f = config.Facts{MaxConnections: math.MaxInt32, RoleLimit: -1}
+	}
+	b := c.Budget(i, f)
+	if !known && u.Budget.IsAuto() {
+		b.Sum += ", until Postgres says what max_connections is"
+	}
+	return b
+}
+
+func upstreamSettings(c *config.Config, i int, facts map[string]config.Facts) proxy.Upstream {
+	u := &c.Upstreams[i]
+	b := budgetOf(c, i, facts)
+	return proxy.Upstream{
+		Name: u.Name, Hosts: hostOptions(u),
+		Budget: b.Connections, BudgetSum: b.Sum, Reserve: b.Reserve, ReserveUsers: u.ReserveUsers, Slots: b.Slots,
+		ConnectParallel: u.ConnectParallel, ConnectRate: float64(b.ConnectRate),
+		Lifetime: orZero(u.ServerLifetime), IdleTimeout: orZero(u.ServerIdleTimeout),
+		Role: u.URL.User, Password: u.URL.Password.Reveal(),
+	}
+}
+
+// hostOptions says how to reach an upstream.
+func hostOptions(u *config.Upstream) upstream.Options {
+	o := upstream.Options{
+		Name: u.Name, ConnectTimeout: orForever(u.ServerConnectTimeout), UserTimeout: orZero(u.TCPUserTimeout),
+		KeepaliveIdle:     time.Duration(u.URL.KeepalivesIdle) * time.Second,
+		KeepaliveInterval: time.Duration(u.URL.KeepalivesInterval) * time.Second,
+		KeepaliveCount:    u.URL.KeepalivesCount,
+	}
+	for _, h := range u.URL.Hosts {
+		o.Hosts = append(o.Hosts, upstream.Host{Network: h.Network, Address: h.Address})
+	}
+	o.Attrs, _ = upstream.ParseAttrs(string(u.URL.TargetSessionAttrs)) // config knows the same words
+	return o
+}
+
+func databaseSettings(d *config.Database) proxy.Database {
+	out := proxy.Database{Name: d.Name, Upstream: d.Upstream, DBName: d.DBName, User: d.User}
+	switch {
+	case d.PasswordFile != "":
+		out.Passwords = upstream.File(d.PasswordFile)
+	case d.PasswordCommand != "":
+		out.Passwords = upstream.Command(d.PasswordCommand)
+	}
+	return out
+}
+
+func workloadSettings(w *config.Workload) proxy.Workload {
+	out := proxy.Workload{
+		Name: w.Name, Share: fraction(w.Part), Lendable: fraction(w.Lendable), Borrow: fraction(w.Borrow),
+		MaxWait: w.MaxWait.Std(), NoServerWait: w.NoServerWait.Std(), SessionWait: w.SessionWait.Std(),
+		Patient: w.Patient, CancelAbandoned: w.OnDisconnect == config.Cancel, MinPoolSize: w.MinPoolSize,
+	}
+	if !w.MaxWaiting.IsAuto() {
+		out.MaxWaiting = int(w.MaxWaiting)
+	}
+	switch w.PoolMode {
+	case config.Session:
+		out.Mode = relay.Session
+	case config.Statement:
+		out.Mode = relay.Single
+	}
+	return out
+}
+
+// fraction is a share as a number from 0 to 1.
+func fraction(s config.Share) float64 { return s.Fraction() }
+
+// drainTime is what is left of shutdown_timeout after drain_delay.
+func drainTime(c *config.Config) time.Duration {
+	if c.ShutdownTimeout.IsNone() {
+		return math.MaxInt64
+	}
+	return c.ShutdownTimeout.Std() - c.DrainDelay.Std()
+}
+
+// secrets reads who may come in.
+func secrets(a config.Auth) (login.Secrets, error) {
+	entries := make(map[string]login.Secret)
+	switch {
+	case a.User != "" && a.Type != config.Trust:
+		entries[a.User] = login.Secret{Plain: a.Password.Reveal()}
+	case a.File != "":
+		file, err := os.Open(a.File)
+		if err != nil {
+			return nil, fmt.Errorf("auth_file: %w", err)
+		}
+		defer func() { _ = file.Close() }() // only read
+		list, problems := login.ParseAuthFile(file)
+		if len(problems) > 0 {
+			errs := make([]error, 0, len(problems))
+			for _, p := range problems {
+				errs = append(errs, fmt.Errorf("%s: %s", a.File, p))
+			}
+			return nil, errors.Join(errs...)
+		}
+		entries = list
+	}
+	return login.NewBook(entries), nil
+}
+
+// orForever turns "none" into a time that does not come.
+func orForever(d config.Duration) time.Duration {
+	if d.IsNone() {
+		return 24 * 365 * time.Hour
+	}
+	return d.Std()
+}
+
+// orZero turns "none" into 0.
+func orZero(d config.Duration) time.Duration {
+	if d.IsNone() {
+		return 0
+	}
+	return d.Std()
+}
+
+// logBudgets says what the upstreams may use, and why.
+func logBudgets(log *slog.Logger, c *config.Config, facts map[string]config.Facts) {
+	for i := range c.Upstreams {
+		b := budgetOf(c, i, facts)
+		name := c.Upstreams[i].Name
+		log.Info("budget", "upstream", name, "server_connections", b.Connections, "slots", b.Slots, "reserve", b.Reserve, "sum", b.Sum)
+		for _, n := range b.Notes {
+			log.Warn(n, "upstream", name)
+		}
+	}
+}

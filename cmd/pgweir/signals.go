@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/status"
+)
+
+// signals does what the process is told by signals, until end.
+func (g *guard) signals(end context.Context) {
+	ch := make(chan os.Signal, 8)
+	signal.Notify(ch, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(ch)
+	for interrupted := false; ; {
+		select {
+		case <-end.Done():
+			return
+		case s := <-ch:
+			g.log.Info("signal", "signal", s.String())
+			switch s {
+			case syscall.SIGHUP:
+				g.Reload(end)
+			case syscall.SIGTERM:
+				g.leave(proxy.Drain)
+			case syscall.SIGINT:
+				if interrupted {
+					g.leave(proxy.Now)
+				} else {
+					g.leave(proxy.WaitForServers)
+				}
+				interrupted = true
+			case syscall.SIGQUIT:
+				g.leave(proxy.Now)
+			case syscall.SIGUSR1:
+				g.work.Go(func() { _ = g.Pause(end, "") }) // it is paused at once; to wait for the rest is nobody's business
+			case syscall.SIGUSR2:
+				_, _ = g.Resume(end, "") // it can only fail because the process ends
+			}
+		}
+	}
+}
+
+// leave starts the end of the process.
+func (g *guard) leave(how proxy.Shutdown) {
+	_ = status.Notify("STOPPING=1") // without systemd there is nobody to tell
+	g.Shutdown(how)
+}
