@@ -102,3 +102,20 @@ func TestMovesAreToldOneAtATime(t *testing.T) {
 	}
 	<-told
 }
+
+// A login may take its share, but where a role is asked for no more than a second.
+func TestPatienceWithALogin(t *testing.T) {
+	now := time.Now()
+	ctx, cancel := context.WithDeadline(t.Context(), now.Add(time.Hour))
+	defer cancel()
+	for attrs, want := range map[Attrs]time.Duration{Any: 30 * time.Minute, Primary: loginPatience} {
+		l := newLab(t, Options{Hosts: []Host{{"tcp", "127.0.0.1:1"}, {"tcp", "127.0.0.1:2"}}, Attrs: attrs})
+		d := newDial(l)
+		k := d.queue[0]
+		d.queue = d.queue[1:]
+		d.connectedAt(ctx, k, now)
+		if got := k.deadline.Sub(now); got != want {
+			t.Errorf("%v: %v, expected %v", attrs, got, want)
+		}
+	}
+}

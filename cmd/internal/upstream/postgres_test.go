@@ -126,12 +126,10 @@ func TestFailoverOfPostgres(t *testing.T) {
 		s, err := reach(readers)
 		return err == nil && s.Where.Host == b
 	})
-	for _, old := range []bool{false, true} {
-		for attrs, want := range map[Attrs]Host{ReadOnly: b, PreferStandby: b, Primary: a} {
-			s, err := reach(newLab(t, Options{Hosts: []Host{a, b}, Attrs: attrs}))
-			if err != nil || s.Where.Host != want {
-				t.Errorf("%v, old %v: %v, %v", attrs, old, s, err)
-			}
+	for attrs, want := range map[Attrs]Host{ReadOnly: b, PreferStandby: b, Primary: a} {
+		s, err := reach(newLab(t, Options{Hosts: []Host{a, b}, Attrs: attrs}))
+		if err != nil || s.Where.Host != want {
+			t.Errorf("%v: %v, %v", attrs, s, err)
 		}
 	}
 	if f, err := readers.Ask(bounded(t), r); err != nil || !f.InRecovery || f.Where.Host != b {
