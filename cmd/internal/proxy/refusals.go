@@ -91,19 +91,6 @@ func (r *refusals) add(k refusalKind, now int64) {
 	c.last = now
 }
 
-// advice says what can be turned for a reason, for a log line.
-func advice(r admission.Reason) string {
-	switch r {
-	case admission.QueueAge:
-		return "slots are busy for longer than max_wait: look for slow or blocked statements; more slots help only if the database has cores to spare"
-	case admission.QueueFull:
-		return "max_waiting clients wait already: the database is overloaded, or max_waiting is too small"
-	case admission.NoServer:
-		return "no server can be logged in to: see 'login to server failed'"
-	}
-	return ""
-}
-
 // Refused implements session.Env.
 func (up *cluster) Refused(cl *session.Client, v admission.Verdict, login bool) {
 	px, g := up.px, cl.Group()
@@ -113,7 +100,7 @@ func (up *cluster) Refused(cl *session.Client, v admission.Verdict, login bool) 
 	px.refusals.log.note(px.o.Log, v.Reason.String()+"\x00"+g.Workload.Name, now, "refusing",
 		"reason", v.Reason.String(), "upstream", up.name, "workload", g.Workload.Name, "database", g.Database, "role", g.Role,
 		"application_name", app, "login", login, "waited", time.Duration(v.Waited).Round(time.Millisecond),
-		"queued", v.Queued, "slots", v.Slots, "what_to_do", advice(v.Reason))
+		"queued", v.Queued, "slots", v.Slots, "what_to_do", Advice(v.Reason.String()))
 }
 
 // clip bounds a name that a client has chosen.

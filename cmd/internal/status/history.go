@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
 )
 
@@ -225,7 +226,7 @@ func compare(before, now *proxy.Snapshot, rates map[workloadKey]rate) sample {
 		r := rate{served: per(w.Granted, was.Granted, secs)}
 		for reason := range w.Refused {
 			if n := per(w.Refused[reason], was.Refused[reason], secs); n > 0 {
-				s.Reasons[reasonName(reason)] += n
+				s.Reasons[admission.Reason(reason).String()] += n
 				r.refused += n
 			}
 		}

@@ -222,11 +222,11 @@ func TestQuantiles(t *testing.T) {
 
 func TestHintsForAllReasonsOfTheQueue(t *testing.T) {
 	for r := admission.None + 1; int(r) < admission.Reasons; r++ {
-		if Hint(r.String()) == "" {
+		if proxy.Advice(r.String()) == "" {
 			t.Error(errors.New(r.String()), "has no hint")
 		}
 	}
-	if Hint("none") != "" {
+	if proxy.Advice("none") != "" {
 		t.Error("a hint for nothing")
 	}
 }

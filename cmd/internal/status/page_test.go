@@ -42,7 +42,7 @@ func TestPageUnderOverload(t *testing.T) {
 		"main", "10.0.0.5:5432", "24 of 24", "37 of 40", "logging in", "held for a cancel",
 		"checkout", "2 lent", "2.4 borrowed", "188 ms of 200 ms",
 		"queue_age", "queue_full", "no_server", "max_client_conn", "web-crawler", "nightly-sync",
-		Hint("queue_age"), Hint("no_server"), "1.2.3", "up 2 d", "MB/s to clients", "1,050", "of 10,000",
+		proxy.Advice("queue_age"), proxy.Advice("no_server"), "1.2.3", "up 2 d", "MB/s to clients", "1,050", "of 10,000",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the page does not say %q", want)

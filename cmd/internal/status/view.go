@@ -139,7 +139,7 @@ func newView(s *proxy.Snapshot, version string, rates map[workloadKey]rate, befo
 	v.Workloads, v.MoreWorkloads = workloadRows(s, rates)
 	v.Refusals, v.MoreRefusals = refusalRows(s, before)
 	for _, reason := range reasons {
-		if text := Hint(reason); text != "" {
+		if text := proxy.Advice(reason); text != "" {
 			v.Hints = append(v.Hints, hintView{reason, text})
 		}
 	}

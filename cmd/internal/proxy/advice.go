@@ -1,21 +1,19 @@
-package status
+package proxy
 
-import "github.com/pgweir/pgweir/admission"
-
-func reasonName(r int) string { return admission.Reason(r).String() }
-
-// Hint says what to turn when clients are refused for a reason, in a sentence or two for
+// Advice says what to turn when clients are refused for a reason, in a sentence or two for
 // whoever is woken by it; "" for a reason that needs nothing.
-func Hint(reason string) string {
+func Advice(reason string) string {
 	switch reason {
 	case "queue_age":
 		return "The slots are busy for longer than max_wait. Look for slow or blocked statements in pg_stat_activity; more slots help only if the database has cores to spare."
 	case "queue_full":
-		return "More clients wait than max_waiting allows: more work comes than the slots can end within max_wait. Look for who sends it in the list of the refused, and for slow statements in pg_stat_activity."
+		return "More clients wait than max_waiting allows: more work comes than the slots can end within max_wait. Look for who sends it (SHOW REFUSALS), and for slow statements in pg_stat_activity."
 	case "no_server":
-		return "pgweir can't log in to Postgres. Its log has the server's own words (msg=\"login to server failed\"), and so have the upstream above and the DETAIL of the error."
+		return "pgweir can't log in to Postgres. Its log has the server's own words (msg=\"login to server failed\"), and so have SHOW UPSTREAMS and the DETAIL of the error."
 	case "max_client_conn":
 		return "Too many client sessions. Raise max_client_conn (and ulimit -n), or make the applications' pools smaller."
+	case "max_logins":
+		return "More clients log in at once than max_logins allows. A storm passes; else raise it."
 	case "statements":
 		return "The prepared statements of all clients need more memory than there may be. Look for applications that prepare texts with literals in them."
 	case "no_database":
