@@ -9,7 +9,7 @@ SEEDS ?= 100000
 
 help:
 	@echo 'make test   every test, with the race detector, against a real PostgreSQL'
-	@echo 'make demo   a temporary PostgreSQL with pgweir in front, and a load through it (DEMOFLAGS=--serve: stay)'
+	@echo 'make demo   one overload twice, through an unbounded FIFO and guarded (DEMOFLAGS=--serve: stay)'
 	@echo 'make build  bin/pgweir'
 	@echo 'make lint   gofumpt, go vet, staticcheck'
 	@echo 'make fuzz   each fuzz target for FUZZTIME (now $(FUZZTIME))'
