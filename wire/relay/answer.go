@@ -51,7 +51,7 @@ func (s *Server) Input(in []byte, p *Plan) (used int, ev Event) {
 		if ev == None {
 			ev = s.state(p)
 		}
-		if ev == None && s.fifo.guesses == 0 && !s.doubt {
+		if ev == None && s.fifo.guesses == 0 && !s.doubt && !s.opening {
 			ev = s.unstall()
 		}
 		if ev != None {
@@ -127,7 +127,7 @@ func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
 		if s.orphan {
 			return false, Broken // nobody is left to send the data
 		}
-		s.copyIn = true
+		s.copyIn, s.opening = true, false // what comes next is data
 	case wire.MsgCopyOutResponse:
 		s.copyOut = true
 	case wire.MsgCopyDone:
@@ -308,8 +308,8 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 		return false, Broken
 	}
 	s.tx = raw[wire.HeaderLen]
-	s.copyIn, s.copyOut = false, false
-	kind, inj, show := e.kind, e.inj, e.fate == forward
+	s.copyIn, s.copyOut, s.opening = false, false, false
+	kind, inj, show := e.kind, e.inj, e.fate == forward || e.fate == replace
 	s.done(e)
 	s.fifo.pop()
 	switch {
@@ -324,6 +324,9 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	case s.doubt && kind == kSync:
 		s.answered = append(s.answered, s.tx)
 		show = false
+	}
+	if c := s.client; show && c != nil && c.mode == Single && s.tx != wire.Idle {
+		return false, Blocked // before anything else of the block can be asked for
 	}
 	if show && s.beginFailed && s.client != nil {
 		// The client believes to be in the transaction that its BEGIN opened.
@@ -378,9 +381,6 @@ func (s *Server) state(p *Plan) Event {
 	}
 	if s.touched && s.tx == wire.Idle && (c.rest == 0 || c.drop) && !c.awaitParams {
 		return Release
-	}
-	if c.mode == Single && s.touched && s.tx != wire.Idle {
-		return Blocked
 	}
 	return None
 }

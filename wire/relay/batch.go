@@ -180,6 +180,7 @@ func (b *batch) lookBind(body []byte) {
 		k = b.c.unnamed.kind
 		b.note(k, b.c.unnamed.flags)
 	}
+	b.blocks = b.blocks || k == sqltext.Begin && b.c.mode == Single
 	// Formats and parameters: none of the latter for what is answered here.
 	if len(portal) > 0 || !localKind(k) || !noParameters(rest) {
 		b.local = false

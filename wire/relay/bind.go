@@ -8,6 +8,9 @@ import "github.com/pgweir/pgweir/wire"
 func (c *Client) Bind(s *Server, p *Plan) {
 	c.server, s.client, s.orphan, s.touched = s, c, false, false
 	s.counts = c.counts
+	if c.want.temp && !c.starting {
+		s.dirt |= dirtSession
+	}
 	if s.applied == c.want {
 		return
 	}

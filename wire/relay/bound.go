@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"encoding/binary"
+
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/sqltext"
 )
@@ -27,7 +29,7 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 	case wire.MsgSync:
 		return c.sync(m, p)
 	}
-	if s.guessing(m) {
+	if s.guessing(m) || s.opening {
 		c.stalled = true
 		return 0, None
 	}
@@ -61,11 +63,32 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 			return n, None
 		}
 	case wire.MsgFunctionCall:
+		if len(m.body()) < 4 && !m.complete() {
+			return 0, None
+		}
+		if !largeObjects(m.body()) {
+			s.dirt |= dirtSettings | dirtSession // it may set or lock
+		}
 		s.writes = true
 		s.push(entry{kind: kFunction})
 	case wire.MsgFlush:
 	}
 	return c.take(m, p, false), None
+}
+
+// largeObjects reports whether a FunctionCall is one of those that libpq makes for large
+// objects: they leave nothing behind their transaction.
+func largeObjects(body []byte) bool {
+	if len(body) < 4 {
+		return false
+	}
+	switch binary.BigEndian.Uint32(body) {
+	case 952, 953, 954, 955, 956, 957, 958, 964, 715, 1004, 3170, 3171, 3172:
+		// lo_open, lo_close, loread, lowrite, lo_lseek, lo_creat, lo_tell, lo_unlink,
+		// lo_create, lo_truncate, lo_lseek64, lo_tell64, lo_truncate64
+		return true
+	}
+	return false
 }
 
 // guessing reports whether what the message means depends on whether an earlier
@@ -183,12 +206,20 @@ func (c *Client) query(m message, p *Plan) int {
 	if !m.complete() {
 		s.dirt |= dirtSettings | dirtSession // its end cannot be looked at
 	}
+	if c.mode == Single {
+		if st.Kind == sqltext.Begin {
+			return c.refuseBlock(m, p)
+		}
+		s.opening = st.Flags&sqltext.Multi != 0 || !m.complete()
+	}
 	e := entry{kind: kQuery}
 	switch {
 	case st.Kind == sqltext.Deallocate:
-		if n, done := c.deallocate(st.Name(text), m, p); done {
+		name := st.Name(text)
+		if n, done := c.deallocate(name, m, p); done {
 			return n
 		}
+		s.spoils(name)
 	case st.Kind == sqltext.DeallocateAll || st.Kind == sqltext.Discard || st.Flags&sqltext.Dealloc != 0:
 		s.forgetPrepared()
 		e.clears = true
@@ -237,12 +268,21 @@ func (c *Client) deallocate(name string, m message, p *Plan) (int, bool) {
 	return m.size, true
 }
 
+// spoils notes that a client drops a name that it has not given to a statement, which
+// may be one that others have there.
+func (s *Server) spoils(name string) {
+	if ours([]byte(name)) {
+		s.dirt |= dirtSession
+	}
+}
+
 // deallocates is deallocate for a Parse of the unnamed statement: the server
 // gets the text with its own name, and the client's is gone with the Execute.
 func (c *Client) deallocates(text []byte, p *Plan) *prepared {
 	name := sqltext.Classify(text).Name(text)
 	st, key := c.names.lookup([]byte(name))
 	if st == nil || c.server.tx == wire.InFailed {
+		c.server.spoils(name)
 		return nil
 	}
 	c.ending = key
@@ -303,6 +343,9 @@ func (c *Client) parse(m message, p *Plan) (int, Event) {
 		return 0, Violation
 	}
 	s := c.server
+	if c.mode == Single && sqltext.Classify(textOf(tail)).Kind == sqltext.Begin {
+		return c.refuseBlock(m, p), None
+	}
 	if len(name) == 0 {
 		return c.parseUnnamed(m, tail, p), None
 	}

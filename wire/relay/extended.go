@@ -24,6 +24,9 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 	}
 	s := c.server
 	c.clearing = false
+	if c.runsBegin(name) {
+		return c.refuseBlock(m, p), None
+	}
 	if len(name) == 0 {
 		c.ensureUnnamed(p)
 		if c.unnamed != nil && clearsNames(c.unnamed) {

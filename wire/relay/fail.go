@@ -28,9 +28,6 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 		s.copyIn, s.simple = false, true
 		return true, s.doubtSyncs(p)
 	}
-	if e.kind.ready() {
-		return true, None // its ReadyForQuery follows
-	}
 	show = true
 	if e.fate == replace {
 		show = false
@@ -40,9 +37,15 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 		}
 		s.tell(text, p)
 	}
+	if e.kind.ready() {
+		return show, None // its ReadyForQuery follows
+	}
 	if e.name != "" && (e.kind == kBind || e.kind == kDescribeS) && wire.ErrorFields(raw[wire.HeaderLen:]).Code == "26000" {
-		// The Parse, in an earlier batch of the pipeline, has failed: the
-		// client knows the statement by another name than the server.
+		// The Parse, in an earlier batch of the pipeline, has failed, or something that
+		// can't be seen has dropped it, such as a function: nothing is known of any
+		// others. The client knows the statement by another name than the server.
+		s.forgetPrepared()
+		s.dirt |= dirtSession
 		show = false
 		s.tell(unknownName(e.name), p)
 	}
@@ -90,7 +93,8 @@ func (s *Server) skipToSync() {
 // without an unnamed statement: a Parse drops the old one before it reads the
 // new.
 func (s *Server) failed(e *entry) bool {
-	if e.kind != kParse || e.fate != forward || e.name != "" || e.prep != nil {
+	refused := e.fate == replace && e.changed // a Parse in whose place something else was sent
+	if !refused && (e.kind != kParse || e.fate != forward || e.name != "" || e.prep != nil) {
 		return false
 	}
 	s.shared.Statements.release(e.old)

@@ -1,6 +1,9 @@
 package relay
 
-import "github.com/pgweir/pgweir/wire"
+import (
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/sqltext"
+)
 
 // Mode says how long a client keeps a server.
 type Mode uint8
@@ -80,4 +83,39 @@ func BlockOpened() *wire.Error {
 	e := *noBlocks
 	e.Severity = "FATAL"
 	return &e
+}
+
+// refuseBlock sends what the server must refuse in the place of a message by which a
+// client in statement mode would begin a transaction block behind other work; it is told
+// why.
+func (c *Client) refuseBlock(m message, p *Plan) int {
+	s := c.server
+	switch m.typ() {
+	case wire.MsgQuery:
+		p.server(p.build(func(dst []byte) []byte { return wire.AppendQuery(dst, "EXECUTE "+poisonName) }))
+		s.push(c.dropUnnamed(entry{kind: kQuery, fate: replace, err: noBlocks}))
+	case wire.MsgParse:
+		e := entry{kind: kDescribeS, fate: replace, err: noBlocks}
+		if body := m.body(); body[0] == 0 {
+			e = c.dropUnnamed(e)
+		}
+		p.server(p.build(func(dst []byte) []byte { return wire.AppendDescribe(dst, 'S', poisonName) }))
+		s.push(e)
+	default:
+		c.poison(noBlocks, p)
+	}
+	return c.take(m, p, true)
+}
+
+// runsBegin reports whether a Bind of the statement of that name would begin a
+// transaction block in statement mode. It was parsed in another one.
+func (c *Client) runsBegin(name []byte) bool {
+	if c.mode != Single {
+		return false
+	}
+	st := c.unnamed
+	if len(name) > 0 {
+		st = c.names.get(name)
+	}
+	return st != nil && st.kind == sqltext.Begin
 }

@@ -17,6 +17,7 @@ type Param = wire.Param
 type Params struct {
 	kv      []Param // sorted by lower-cased name, each once
 	meaning uint64  // hash of all that can change what a statement means
+	temp    bool    // tables without a schema may be temporary ones
 }
 
 // applicationName is the one setting that never changes a statement's meaning.
@@ -43,6 +44,9 @@ func finish(kv []Param) *Params {
 	for _, p := range kv {
 		if p.Name != applicationName {
 			ps.meaning = mix(ps.meaning, p)
+		}
+		if p.Name == "search_path" {
+			ps.temp = strings.Contains(strings.ToLower(p.Value), "pg_temp")
 		}
 	}
 	return ps

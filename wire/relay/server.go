@@ -26,7 +26,7 @@ type dirt uint8
 
 const (
 	dirtSettings dirt = 1 << iota // SET SESSION AUTHORIZATION DEFAULT; RESET ALL
-	dirtSession                   // DISCARD ALL: temp tables, LISTEN, advisory locks, cursors, SQL PREPARE
+	dirtSession                   // DISCARD ALL: temp tables, LISTEN, advisory locks, cursors, SQL PREPARE, doubts about ours
 )
 
 // dirtOf maps what a statement may leave behind to what cleans it.
@@ -35,7 +35,7 @@ func dirtOf(k sqltext.Kind, name string, f sqltext.Flags) dirt {
 	if f&sqltext.Session != 0 && !((k == sqltext.Set || k == sqltext.Reset) && Reported(name)) {
 		d |= dirtSettings
 	}
-	if f&(sqltext.Temp|sqltext.Listen|sqltext.Prepare|sqltext.Cursor|sqltext.Advisory) != 0 {
+	if f&(sqltext.Temp|sqltext.Listen|sqltext.Prepare|sqltext.Cursor|sqltext.Advisory|sqltext.Dealloc) != 0 {
 		d |= dirtSession
 	}
 	return d
@@ -71,6 +71,7 @@ type Server struct {
 	orphan   bool   // its client left: swallow what comes
 	cleaning bool   // an earlier client's traces are being removed
 
+	opening bool // in statement mode: what runs may open a transaction block
 	writes  bool // something outstanding is not known to be a read
 	copyOut bool // the head entry is a COPY TO STDOUT in progress
 

@@ -160,6 +160,9 @@ func (c *classifier) step() {
 	switch c.tok {
 	case tokWord:
 		c.kw = lookup(c.fold, c.text())
+		if c.head == kwDo {
+			c.language()
+		}
 		if c.kw > kwNotable {
 			c.notable()
 		} else if c.kw == kwNone && c.fold&0xffffff == pgHead {
@@ -220,6 +223,10 @@ func (c *classifier) notable() {
 		}
 	case kwSetConfig:
 		c.callSetConfig()
+	case kwExecute:
+		c.st.Flags |= Prepare // its text is not here: it could be any
+	case kwRunsText:
+		c.runsText()
 	case kwAtomic:
 		c.atomic = c.atomic || c.routine && c.prev == kwBegin
 	case kwEnd:

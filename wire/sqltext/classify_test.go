@@ -132,7 +132,7 @@ func TestClassifyPreparedStatements(t *testing.T) {
 		{text: "DEALLOCATE a; DEALLOCATE b", kind: Other, flags: Multi | Dealloc},
 		{text: "PREPARE p AS SELECT 1", kind: Other, flags: Prepare | Writes},
 		{text: "PREPARE p(int) AS INSERT INTO t VALUES ($1)", kind: Other, flags: Prepare | Writes},
-		{text: "EXECUTE p", kind: Other, flags: Writes},
+		{text: "EXECUTE p", kind: Other, flags: Prepare | Writes},
 	})
 }
 
@@ -244,8 +244,8 @@ func TestClassifyReads(t *testing.T) {
 		{text: "EXPLAIN SELECT 1", kind: Read},
 		{text: "EXPLAIN (FORMAT json) SELECT 1", kind: Read},
 		{text: "EXPLAIN ANALYZE SELECT 1", kind: Other, flags: Writes},
-		{text: "EXPLAIN (ANALYSE) EXECUTE p", kind: Other, flags: Writes},
-		{text: `EXPLAIN ("analyze") EXECUTE p`, kind: Other, flags: Writes},
+		{text: "EXPLAIN (ANALYSE) EXECUTE p", kind: Other, flags: Prepare | Writes},
+		{text: `EXPLAIN ("analyze") EXECUTE p`, kind: Other, flags: Prepare | Writes},
 		{text: "EXPLAIN UPDATE t SET a = 1", kind: Other, flags: Writes},
 		{text: "SELECT analyze FROM t", kind: Read},
 		{text: "SELECT 1; SELECT 2", kind: Other, flags: Multi},
@@ -254,6 +254,9 @@ func TestClassifyReads(t *testing.T) {
 		{text: "SELECT case when a then 1 end FROM t", kind: Read},
 	})
 }
+
+// everything is what a text may do that can't be read.
+const everything = Session | Temp | Listen | Prepare | Cursor | Advisory | Dealloc
 
 func TestClassifyFlags(t *testing.T) {
 	runCases(t, []classifyCase{
@@ -284,7 +287,17 @@ func TestClassifyFlags(t *testing.T) {
 		{text: "UPDATE pg_settings SET setting = 'x' WHERE name = 'y'", flags: Session | Writes},
 		{text: "SELECT * FROM pg_settings", kind: Read},
 		{text: "DO $$ begin create temp table x(); commit; end $$", flags: Session | Temp | Writes},
-		{text: "DO $$ begin perform pg_advisory_lock(1); execute 'deallocate all'; end $$", flags: Session | Advisory | Dealloc | Writes},
+		{text: "DO $$ begin perform pg_advisory_lock(1); /* deallocate */ end $$", flags: Session | Advisory | Dealloc | Writes},
+		{text: "DO $$ begin execute 'dea' || 'llocate all'; end $$", flags: everything | Writes},
+		{text: `DO $$ begin perform U&"pg\005fadvisory\005flock"(1); end $$`, flags: everything | Writes},
+		{text: `DO E'begin ex\x65cute \'create te\' || \'mp table x()\'; end'`, flags: everything | Writes},
+		{text: "DO LANGUAGE plpgsql $$ begin null; end $$", flags: Session | Writes},
+		{text: "DO $$ begin null; end $$ LANGUAGE PLpgSQL", flags: Session | Writes},
+		{text: "DO LANGUAGE plpython3u $$ $$", flags: everything | Writes},
+		{text: `DO LANGUAGE "plpgsql" $$ $$`, flags: everything | Writes},
+		{text: "SELECT query_to_xml('select 1', true, false, '')", flags: Session | Advisory | Writes},
+		{text: `SELECT * FROM "ts_stat"('select 1')`, flags: Session | Advisory | Writes},
+		{text: "SELECT ts_stat FROM t", flags: Session | Advisory | Writes}, // as good as never
 		{text: "DO 'begin null; end'", flags: Session | Writes},
 		{text: "ALTER ROLE bob SET work_mem = '1MB'", flags: Writes},
 		{text: "CREATE FUNCTION f() RETURNS int LANGUAGE sql SET search_path = a AS $$ SELECT 1; COMMIT; SET a = 1 $$", flags: Writes},

@@ -84,12 +84,14 @@ const (
 	kwAtomic
 	kwDelete
 	kwEnd
+	kwExecute
 	kwHold
 	kwInsert
 	kwInto
 	kwKey
 	kwMerge
 	kwNo
+	kwRunsText // functions of the server that run a text given to them
 	kwSetConfig
 	kwShare
 	kwTemp
@@ -167,16 +169,22 @@ var spelling = [...]struct {
 	{"atomic", kwAtomic},
 	{"delete", kwDelete},
 	{"end", kwEnd},
+	{"execute", kwExecute},
 	{"hold", kwHold},
 	{"insert", kwInsert},
 	{"into", kwInto},
 	{"key", kwKey},
 	{"merge", kwMerge},
 	{"no", kwNo},
+	{"query_to_xml", kwRunsText},
+	{"query_to_xml_and_xmlschema", kwRunsText},
+	{"query_to_xmlschema", kwRunsText},
 	{"set_config", kwSetConfig},
 	{"share", kwShare},
 	{"temp", kwTemp},
 	{"temporary", kwTemp},
+	{"ts_rewrite", kwRunsText},
+	{"ts_stat", kwRunsText},
 	{"update", kwUpdate},
 
 	{"any", kwReserved},

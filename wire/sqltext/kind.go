@@ -58,7 +58,8 @@ const (
 	Temp
 	// Listen: LISTEN.
 	Listen
-	// Prepare: PREPARE of a statement (not PREPARE TRANSACTION).
+	// Prepare: PREPARE of a statement (not PREPARE TRANSACTION), or EXECUTE, of which
+	// it is not known what it runs.
 	Prepare
 	// Cursor: DECLARE ... WITH HOLD.
 	Cursor

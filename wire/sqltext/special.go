@@ -27,7 +27,11 @@ func (c *classifier) quoted() {
 	}
 	name := bytes.Trim(c.text(), `"`)
 	switch {
+	case c.head == kwDo:
+		c.anything() // a language in quotes
 	case len(name) < 7:
+	case lookup(foldHead(name), name) == kwRunsText:
+		c.runsText()
 	case string(name) == "set_config":
 		c.callSetConfig()
 	case c.head == kwExplain && string(name) == "analyze":
@@ -37,9 +41,36 @@ func (c *classifier) quoted() {
 	}
 }
 
+// anything is for what could do anything to a session.
+func (c *classifier) anything() {
+	c.st.Flags |= Session | Temp | Listen | Prepare | Cursor | Advisory | Dealloc
+	c.reads = false
+}
+
+// runsText handles the name of a function that runs a text as a query that may only
+// read: it can set what is not local, and lock.
+func (c *classifier) runsText() {
+	c.st.Flags |= Session | Advisory
+	c.reads = false
+}
+
+// language handles a word beside the body of a DO block.
+func (c *classifier) language() {
+	switch word := c.text(); {
+	case len(word) == len("language") && hasPrefixFold(word, "language"):
+	case len(word) == len("plpgsql") && hasPrefixFold(word, "plpgsql"):
+	default:
+		c.anything() // nobody reads that language here
+	}
+}
+
 // literal looks into a string that is a setting or the body of a DO block.
 func (c *classifier) literal() {
 	if c.head == kwDo {
+		if c.tok == tokCoded || c.tok != tokDollar && bytes.IndexByte(c.text(), '\\') >= 0 {
+			c.anything() // its escapes could spell anything
+			return
+		}
 		c.body(c.text())
 		return
 	}
@@ -55,6 +86,10 @@ func (c *classifier) literal() {
 // own quoting are unknown.
 func (c *classifier) body(text []byte) {
 	for i := 0; i < len(text); {
+		if text[i]|0x20 == 'u' && i+2 < len(text) && text[i+1] == '&' && text[i+2] == '"' {
+			c.anything() // a name with escapes
+			return
+		}
 		j := i
 		for j < len(text) && classes[text[j]]&clWord != 0 && text[j] != '$' {
 			j++
@@ -75,6 +110,9 @@ func (c *classifier) body(text []byte) {
 			c.st.Flags |= Cursor
 		case kwDeallocate, kwDiscard:
 			c.st.Flags |= Dealloc
+		case kwExecute:
+			c.anything()
+			return
 		default:
 			c.system(word)
 		}
