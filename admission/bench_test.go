@@ -1,6 +1,9 @@
 package admission
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // flat is a Supply of one key without a record: it allocates nothing.
 type flat struct{ idle int }
@@ -38,6 +41,35 @@ func crowd(n, slots, keys int) (*Gate, *flat, []Waiter) {
 	return g, s, waiters
 }
 
+// crowds is crowd with waiters in many workloads, as many in each, over many
+// keys.
+func crowds(each, slots, keys, workloads int) (*Gate, *flat, []Waiter) {
+	s := &flat{idle: slots}
+	p := Plan{Slots: slots, Workloads: make([]Workload, workloads)}
+	for i := range p.Workloads {
+		p.Workloads[i] = Workload{MaxWaiting: 1 << 20, Lendable: 1, Borrow: 1}
+	}
+	g := New(p, s, nil)
+	waiters := make([]Waiter, each*workloads+slots)
+	for i := range waiters {
+		waiters[i].Key, waiters[i].Workload = Key(i%keys), uint16(i/keys%workloads)
+		g.Admit(0, &waiters[i])
+	}
+	return g, s, waiters
+}
+
+// round is turn with the right ticket; who is served waits again.
+func round(g *Gate, s *flat, w *Waiter, t Ticket, now int64, out []Verdict) (*Waiter, Ticket, []Verdict) {
+	s.idle++
+	out = g.Supplied(now, w.Key, out[:0])
+	out = g.Done(now, t, 1000, out)
+	if len(out) != 1 || out[0].Outcome != Granted {
+		panic("nobody granted")
+	}
+	g.Admit(now, w)
+	return out[0].W, out[0].Ticket, out
+}
+
 // turn ends a ticket, which grants the next waiter; who is granted waits again.
 func turn(g *Gate, s *flat, now int64, out []Verdict) []Verdict {
 	s.idle++
@@ -67,6 +99,12 @@ func TestNothingAllocates(t *testing.T) {
 		t.Errorf("queue, grant: %v allocations", n)
 	}
 
+	g, s, waiters = crowds(2, 4, 50, 100)
+	w, ticket := &waiters[0], Ticket{}
+	if n := testing.AllocsPerRun(1000, func() { w, ticket, out = round(g, s, w, ticket, 0, out) }); n != 0 {
+		t.Errorf("many workloads, grant: %v allocations", n)
+	}
+
 	probe := &Waiter{Probe: true}
 	if n := testing.AllocsPerRun(100, func() {
 		g.Admit(0, probe)
@@ -94,6 +132,37 @@ func BenchmarkQueueGrant(b *testing.B) {
 		out = turn(g, s, 0, out)
 		g.Admit(0, served)
 		served = out[0].W
+	}
+}
+
+func BenchmarkGrant(b *testing.B) {
+	for _, c := range []struct{ keys, workloads, each int }{{1, 1, 1000}, {1, 1000, 2}, {5000, 1, 10_000}, {5000, 1000, 10}, {100, 1000, 500}} {
+		b.Run(fmt.Sprintf("keys=%d/workloads=%d/waiting=%d", c.keys, c.workloads, c.each*c.workloads), func(b *testing.B) {
+			g, s, waiters := crowds(c.each, 16, c.keys, c.workloads)
+			w, ticket, out := &waiters[0], Ticket{}, make([]Verdict, 0, 4)
+			b.ReportAllocs()
+			for b.Loop() {
+				w, ticket, out = round(g, s, w, ticket, 0, out)
+			}
+		})
+	}
+}
+
+// BenchmarkDryGrant has slots to spare, so that every server that comes back
+// leaves all other waiters of its key without one.
+func BenchmarkDryGrant(b *testing.B) {
+	for _, workloads := range []int{1, 1000} {
+		b.Run(fmt.Sprintf("workloads=%d", workloads), func(b *testing.B) {
+			g, s, waiters := crowds(2, 16, 1, workloads)
+			p := g.plan
+			p.Slots = 2000
+			g.Reconfigure(0, p, nil)
+			w, ticket, out := &waiters[0], Ticket{}, make([]Verdict, 0, 4)
+			b.ReportAllocs()
+			for b.Loop() {
+				w, ticket, out = round(g, s, w, ticket, 0, out)
+			}
+		})
 	}
 }
 

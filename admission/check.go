@@ -1,6 +1,9 @@
 package admission
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Check verifies the gate's invariants by walking over everything, for tests
 // and the simulation; it is not for the hot path. It holds between any two
@@ -13,9 +16,6 @@ func (g *Gate) Check() error {
 }
 
 func (g *Gate) check() error {
-	if g.draining && g.Waiting() > 0 {
-		return fmt.Errorf("%d wait at a draining gate", g.Waiting())
-	}
 	var c census
 	for i, d := range g.loads {
 		for kind := range d.lines {
@@ -75,6 +75,8 @@ func (c *census) line(g *Gate, l *line, kind int) error {
 	for w := l.head; w != nil; w = w.links[l.link].next {
 		f := w.links[l.link].flow
 		switch {
+		case g.draining && !w.Begun:
+			return errors.New("somebody waits at a draining gate who has not begun")
 		case w.gate != g || w.halted:
 			return fmt.Errorf("a waiter of key %d is in line but does not wait", w.Key)
 		case w.links[l.link].prev != prev:

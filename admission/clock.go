@@ -52,7 +52,6 @@ func (g *Gate) activate(now int64, k Key) {
 	g.active = append(g.active, k)
 	e.active = int32(len(g.active))
 	e.mode, e.since, e.slackAt = g.modeOf(k), now, g.slackTime(now)
-	e.stood = [sessions + 1]int64{}
 }
 
 func (g *Gate) deactivate(k Key) {

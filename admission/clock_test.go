@@ -230,3 +230,16 @@ func TestPauseAllAndDrain(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 }
+
+// A pause that is told an old time does not turn clocks back.
+func TestPauseInThePast(t *testing.T) {
+	s := newWeather()
+	g := New(Plan{Slots: 1, Workloads: []Workload{{MaxWait: 100 * ms}}}, s, nil)
+	g.Admit(1000*ms, &Waiter{})
+	s.set(0, false, true)
+	g.Pause(0, []Key{7})
+	s.set(0, false, false)
+	if next, _ := g.Fire(1050*ms, nil); next != 1150*ms {
+		t.Fatalf("next %d", next/ms)
+	}
+}

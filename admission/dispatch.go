@@ -3,6 +3,7 @@ package admission
 // dispatch refuses who is too old, then grants what is free as long as somebody
 // can use it.
 func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
+	g.now = max(g.now, now)
 	if g.waiting > 0 {
 		g.look(now)
 		out = g.expire(now, out)

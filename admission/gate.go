@@ -49,8 +49,9 @@ type Gate struct {
 	probes   int // of these probes
 	halted   int // while their keys are paused
 	pauseNew bool
-	draining bool // refuse everybody
+	draining bool // refuse whoever has not begun
 
+	now      int64 // the latest
 	seq      uint64
 	told     int // servers more that the supply was last told could be used
 	moved    int64
@@ -106,14 +107,15 @@ func (g *Gate) set(p Plan) {
 // Admit asks for a ticket for w. The verdict is Granted when w's workload may
 // have one, an idle server of w's key is free if it needs one, and nobody waits
 // who could have that server; else Queued, or Refused when the queue is full or
-// the gate drains. It panics if w waits already.
+// the gate drains and w has not Begun. It panics if w waits already.
 func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 	if w.gate != nil {
 		panic("admission: Admit of a waiter that waits already")
 	}
+	g.now = max(g.now, now)
 	w.arrived, w.overtaken, w.start = now, false, 0
 	g.grow(int(w.Workload) + 1)
-	if g.draining {
+	if g.draining && !w.Begun {
 		return g.refusal(now, w, Draining)
 	}
 	if w.Want == Transaction {
@@ -304,21 +306,26 @@ func (g *Gate) Reconfigure(now int64, p Plan, out []Verdict) []Verdict {
 	return g.dispatch(now, out)
 }
 
-// Drain refuses all who wait, and every later Admit, with Draining. Tickets
-// that are out go on.
+// Drain refuses all who wait, and every later Admit, with Draining; those who have
+// Begun excepted. Tickets that are out go on.
 func (g *Gate) Drain(now int64, out []Verdict) []Verdict {
 	g.draining = true
-	for _, d := range g.loads {
-		for i := range d.lines {
-			for w := d.lines[i].head; w != nil; w = d.lines[i].head {
+	refuse := func(w *Waiter) {
+		for w != nil {
+			next := w.links[mainLine].next
+			if !w.Begun {
 				out = append(out, g.evict(now, w, Draining))
 			}
+			w = next
+		}
+	}
+	for _, d := range g.loads {
+		for i := range d.lines {
+			refuse(d.lines[i].head)
 		}
 	}
 	for i := range g.keys {
-		for w := g.keys[i].halted; w != nil; w = g.keys[i].halted {
-			out = append(out, g.evict(now, w, Draining))
-		}
+		refuse(g.keys[i].halted)
 	}
 	return out
 }

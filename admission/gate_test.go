@@ -138,6 +138,19 @@ func TestProbeTakesItsLaneAtTheDoor(t *testing.T) {
 	}
 }
 
+func TestProbeDoesNotJumpItsLane(t *testing.T) {
+	s := newShelf()
+	g := New(Plan{Slots: 3}, s, nil)
+	first, _ := admit(t, g, 0, 0, true)
+	s.idle[0] = 1 // back, not reported
+	if _, v := admit(t, g, 0, 0, true); v.Outcome != Queued {
+		t.Fatalf("%+v", v)
+	}
+	if out := g.Supplied(0, 0, nil); len(out) != 1 || out[0].W != first {
+		t.Fatalf("%+v", out)
+	}
+}
+
 func TestHeadIsFavouredAfterFiftyMilliseconds(t *testing.T) {
 	s := newShelf()
 	s.stealing = true
@@ -279,6 +292,42 @@ func TestDrainRefusesNowAndLater(t *testing.T) {
 	}
 }
 
+// A transaction that its client has begun is served also while the gate drains, whether it
+// waits already, comes later or is paused.
+func TestDrainLetsTransactionsGoOn(t *testing.T) {
+	s := newShelf()
+	g := New(Plan{Slots: 1}, s, nil)
+	s.idle[0] = 2
+	admit(t, g, 0, 0, false)
+	g.Pause(0, []Key{1})
+	waiting := []*Waiter{{Begun: true}, {}, {Key: 1, Begun: true}, {Key: 1}}
+	for _, w := range waiting {
+		if v := g.Admit(0, w); v.Outcome != Queued {
+			t.Fatalf("%+v", v)
+		}
+	}
+	if out := g.Drain(0, nil); len(out) != 2 || out[0].W != waiting[1] || out[1].W != waiting[3] {
+		t.Fatalf("%+v", out)
+	}
+	late := &Waiter{Begun: true}
+	if v := g.Admit(0, late); v.Outcome != Queued {
+		t.Fatalf("%+v", v)
+	}
+	if err := g.Check(); err != nil {
+		t.Fatal(err)
+	}
+	s.idle[1] = 1
+	out := g.Resume(0, []Key{1}, nil)
+	for _, want := range []*Waiter{waiting[0], waiting[2], late} {
+		out = g.Done(0, Ticket{}, 1, out)
+		s.idle[0] = 1
+		if len(out) != 1 || out[0].W != want || out[0].Outcome != Granted {
+			t.Fatalf("%+v", out)
+		}
+		out = out[:0]
+	}
+}
+
 // The automatic bound follows what drains within the maximum wait.
 func TestAutomaticBound(t *testing.T) {
 	for _, tc := range []struct {
@@ -374,6 +423,15 @@ func TestReconfigure(t *testing.T) {
 	}
 }
 
+// Who waits for a slot alone is judged by a new plan as well.
+func TestReconfigureSlotWaiters(t *testing.T) {
+	g := New(Plan{Workloads: []Workload{{MaxWait: 1000 * ms}}}, newShelf(), nil)
+	g.Admit(0, &Waiter{Want: Slot})
+	if out := g.Reconfigure(60*ms, Plan{Workloads: []Workload{{MaxWait: 50 * ms}}}, nil); len(out) != 1 || out[0].Reason != QueueAge {
+		t.Fatalf("%+v", out)
+	}
+}
+
 func TestMisusePanics(t *testing.T) {
 	for name, f := range map[string]func(){
 		"admit twice": func() {
@@ -382,6 +440,10 @@ func TestMisusePanics(t *testing.T) {
 			g.Admit(0, w)
 		},
 		"done without ticket":       func() { New(Plan{}, newShelf(), nil).Done(0, Ticket{}, 0, nil) },
+		"release without session":   func() { New(Plan{}, newShelf(), nil).Release(0, 0, nil) },
+		"done of a session":         func() { New(Plan{}, newShelf(), nil).Done(0, Ticket{Want: Session}, 0, nil) },
+		"done of an extra slot":     func() { New(Plan{}, newShelf(), nil).Done(0, Ticket{Extra: true}, 0, nil) },
+		"unknown workload":          func() { New(Plan{}, newShelf(), nil).Done(0, Ticket{Workload: 7}, 0, nil) },
 		"done probe without ticket": func() { New(Plan{}, newShelf(), nil).Done(0, Ticket{Lane: true}, 0, nil) },
 	} {
 		func() {

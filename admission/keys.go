@@ -210,7 +210,7 @@ func (g *Gate) park(f *flow) {
 // line by order, oldest first within it, among those whose keys may have a
 // server. nil if nobody may go.
 func (g *Gate) best(s *side) *flow {
-	if s.free() == 0 {
+	if s.usable() == 0 {
 		return nil
 	}
 	var found *flow

@@ -4,8 +4,10 @@ import "slices"
 
 // Pause stops the keys: who waits for one of them, or comes, is neither granted
 // nor refused, nor counted towards MaxWaiting, and the clock of its limit stands
-// still. Tickets that are out go on.
+// still. Tickets that are out go on. A now that is in the gate's past counts as
+// the latest that it knows.
 func (g *Gate) Pause(now int64, keys []Key) {
+	now = max(now, g.now)
 	g.look(now)
 	for _, k := range keys {
 		g.pause(now, k)
@@ -16,6 +18,7 @@ func (g *Gate) Pause(now int64, keys []Key) {
 // PauseAll pauses all keys, also those that come later.
 func (g *Gate) PauseAll(now int64) {
 	g.pauseNew = true
+	now = max(now, g.now)
 	g.look(now)
 	for k := range g.keys {
 		g.pause(now, Key(k))

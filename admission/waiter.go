@@ -45,6 +45,7 @@ type Waiter struct {
 	Want     Want
 	Probe    bool // a driver's liveness probe: may use the probe lane, if it is not Reserved
 	Reserved bool // may use Plan.Extra
+	Begun    bool // its client has begun the transaction already: Drain lets it go on
 	Owner    any  // whoever the verdict is delivered to; the gate never looks at it
 
 	gate    *Gate // the gate it waits at; nil = does not wait

@@ -321,3 +321,36 @@ func TestHeadOfAnotherWorkloadIsFavoured(t *testing.T) {
 		t.Fatalf("%d moves", n)
 	}
 }
+
+// A login waits for a server of a role that has none, and transactions take
+// every one that comes back: they pass it over like one of their own.
+func TestLoginIsFavouredAmongTransactions(t *testing.T) {
+	s := newShelf()
+	s.stealing = true
+	s.idle[0] = 1
+	g := New(Plan{Slots: 1, Connections: 5}, s, nil)
+	for range 5 {
+		g.Admit(0, &Waiter{})
+	}
+	g.Admit(0, &Waiter{Key: 1, Want: Session})
+	g.Admit(0, &Waiter{})
+	for i := range int64(6) { // the last one is younger than the login
+		s.idle[0]++
+		out := g.Supplied(i*ms, 0, nil)
+		if out = g.Done(i*ms, Ticket{}, 1, out); i < 5 && (len(out) != 1 || out[0].W.Key != 0) {
+			t.Fatalf("%+v", out)
+		}
+	}
+	if err := g.Check(); err != nil {
+		t.Fatal(err)
+	}
+	s.drain()
+	g.Fire(53*ms, nil)
+	if asked := s.drain(); len(asked) != 0 {
+		t.Fatal(asked)
+	}
+	g.Fire(54*ms, nil)
+	if asked := s.drain(); len(asked) != 1 || asked[0] != "steal 1 at 54" {
+		t.Fatal(asked)
+	}
+}

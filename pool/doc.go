@@ -17,6 +17,10 @@
 // more than could be used at once. Where the budget is used up, idle servers
 // of keys that nobody waits for make room for keys that somebody waits for.
 //
+// A part of the budget can be reserved: only keys that Options.ReservedKey names
+// fill it. A key can have a minimum of servers that stay open; they are opened
+// when nobody waits, and make room for those who do like any unused server.
+//
 // One mutex of the caller guards a Set together with its admission.Gate. After
 // calls on either, once all of them agree again, the caller takes Actions: only
 // then does the set choose what to open, so that the states in between cause
