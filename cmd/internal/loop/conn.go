@@ -142,6 +142,9 @@ func (c *Conn) Close() {
 	if c.flags&fClosed != 0 {
 		return
 	}
+	if c.flags&fFinish != 0 {
+		c.loop.finishing--
+	}
 	c.flags |= fClosed
 	c.loop.closing = append(c.loop.closing, c)
 }
@@ -161,9 +164,14 @@ func (c *Conn) Finish() {
 		l.leaveBulk(c)
 	}
 	c.flags |= fFinish
+	l.finishing++
 	l.due.set(c, l.now+int64(l.opt.LingerTime))
 	l.enqueue(c)
 }
+
+// Finishing returns how many connections are on the way from Finish to their end. Loop
+// thread.
+func (l *Loop) Finishing() int { return l.finishing }
 
 // ShutdownWrite ends the writing side as soon as nothing is unsent. What is sent
 // afterwards is dropped. Reading goes on.

@@ -291,13 +291,16 @@ func TestFinishIsBounded(t *testing.T) {
 	p.c.Finish() // its peer does not read
 	q.c.Finish() // its peer does not close
 	settle(t, l)
+	if n := l.Finishing(); n != 2 {
+		t.Errorf("%d finishing", n)
+	}
 	if at := l.nextDue(); len(l.due) != 2 || at <= l.now || at > l.now+int64(3*time.Second) {
 		t.Fatalf("due at %d, now %d", at, l.now)
 	}
 	l.now += int64(3 * time.Second)
 	l.lookAtDue()
 	l.reap()
-	if l.count.Closed != 2 || len(l.due) != 0 || len(p.log)+len(q.log) != 2 {
+	if l.count.Closed != 2 || l.Finishing() != 0 || len(l.due) != 0 || len(p.log)+len(q.log) != 2 {
 		t.Errorf("closed %d, due %d, %v, %v", l.count.Closed, len(l.due), p.log, q.log)
 	}
 }
@@ -320,7 +323,7 @@ func TestFinishEndsWithThePeer(t *testing.T) {
 	q.c.Finish()
 	settle(t, l)
 	turn(t, l)
-	if l.count.Closed != 2 {
+	if l.count.Closed != 2 || l.Finishing() != 0 {
 		t.Error("EOF was seen, nothing is unsent, and still it lingers")
 	}
 }

@@ -107,6 +107,7 @@ type Loop struct {
 	later       runList // has been stepped in this turn: for the next one
 	inbox       *Task   // taken from posted, oldest first
 	closing     []*Conn // closed at the end of the turn
+	finishing   int     // connections for which Finish was called and Close was not
 	due         dueHeap
 	bulk        bulkSizes
 	bulks       []bulkEntry // in no order

@@ -1,9 +1,15 @@
 package proxy
 
 import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/wire"
 )
 
 // shutdown ends what can be ended in peace. A later Shutdown that waits for less takes the
@@ -36,23 +42,28 @@ func (px *Proxy) stage(how Shutdown, stopAccepting func()) (next Shutdown, again
 	switch how {
 	case Now:
 		px.o.Log.Warn("closing at once", "sessions", px.clients.Load())
+		px.endAll()
 		return 0, false
 	case WaitForClients:
 		px.o.Log.Info("waiting for the clients to leave", "sessions", px.clients.Load())
 		limit = 0
 	default:
+		if next, again = px.lastLogins(how); again {
+			return next, true
+		}
 		px.post(px.endIdle)
 	}
 	px.post(func(int64) { px.ending = true; px.checkDrained() })
-	next, again = px.pause(limit, px.drained, how)
-	switch {
-	case again:
-	case px.isDrained():
-		px.o.Log.Info("drained")
-	default:
-		px.o.Log.Warn("shutdown timeout: closing sessions that are still in a transaction", "sessions", px.clients.Load())
+	if next, again = px.pause(limit, px.drained, how); again {
+		return next, true
 	}
-	return next, again
+	if px.isDrained() {
+		px.o.Log.Info("drained")
+	} else {
+		px.o.Log.Warn("shutdown timeout: closing sessions that are still in a transaction", "sessions", px.clients.Load())
+		px.endAll()
+	}
+	return px.lastWords(how)
 }
 
 // pause waits for done or for d, which is for ever if it is 0 and done is not nil. It ends
@@ -112,28 +123,96 @@ func (px *Proxy) isDrained() bool {
 	}
 }
 
-// lastAcceptWait is how long a listener that is about to be closed may have nothing to
-// accept.
-const lastAcceptWait = 20 * time.Millisecond
+// endAll ends every session with a last word, whatever it does.
+func (px *Proxy) endAll() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = px.do(ctx, func(now int64) { // a loop that hangs can't say anything
+		px.sessions.all(func(cl *session.Client) { cl.Kill(closing, session.Draining, now) })
+	})
+}
 
-// lastAccepts takes the connections that the kernel has made for the listeners already:
-// closing them would reset those connections.
+var closing = &wire.Error{
+	Severity: wire.SeverityFatal, Code: "57P01", Message: "pgweir: shutting down, without waiting any longer",
+	Detail: "reason=draining", Hint: "retry=check; what was running may or may not have been done; reconnect",
+}
+
+const (
+	// lastAcceptWait is how long, so many times in a row, a listener that is about to be
+	// closed has to have nothing to accept. It has to be longer than a packet's way to the
+	// client and back. Once is not enough: when a process gets no CPU, its time may be over
+	// although there is something.
+	lastAcceptWait  = 25 * time.Millisecond
+	lastAcceptWaits = 2
+	// lastAcceptsMost bounds this where new clients can't be held off.
+	lastAcceptsMost = time.Second
+	// lastLoginsMost bounds the wait for clients that are logging in.
+	lastLoginsMost = time.Second
+	// lastWordsMost bounds the wait for clients to take notice of their session's end.
+	lastWordsMost = time.Second
+)
+
+// lastAccepts takes the connections that the kernel has made for the listeners already, or
+// is making: closing the listeners would reset them.
 func (px *Proxy) lastAccepts() {
-	type deadline interface{ SetDeadline(time.Time) error }
+	var all sync.WaitGroup
 	for _, ln := range px.o.Listeners {
-		d, ok := ln.(deadline)
-		if !ok {
-			continue
-		}
-		for {
-			_ = d.SetDeadline(time.Now().Add(lastAcceptWait)) // of no effect is no harm
-			conn, err := ln.Accept()
-			if err != nil {
-				break
-			}
+		all.Go(func() { px.lastAcceptsOf(ln) })
+	}
+	all.Wait()
+}
+
+func (px *Proxy) lastAcceptsOf(ln net.Listener) {
+	d, ok := ln.(interface{ SetDeadline(time.Time) error })
+	if !ok {
+		return
+	}
+	if err := ignoreNewcomers(ln); err != nil {
+		px.o.Log.Debug("new clients can't be held off", "address", ln.Addr().String(), "error", err)
+	}
+	end := time.Now().Add(lastAcceptsMost)
+	for waits := 0; waits < lastAcceptWaits && time.Now().Before(end); {
+		_ = d.SetDeadline(time.Now().Add(lastAcceptWait)) // of no effect is no harm
+		conn, err := ln.Accept()
+		switch {
+		case err == nil:
+			waits = 0
 			px.admitLogin(conn)
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			waits++
+		default:
+			return
 		}
 	}
+}
+
+// lastLogins waits for the clients that are logging in: they are let in, so that the end of
+// their session is one that they know how to deal with.
+func (px *Proxy) lastLogins(how Shutdown) (next Shutdown, again bool) {
+	for end := time.Now().Add(lastLoginsMost); len(px.logins) > 0 && time.Now().Before(end); {
+		if next, again = px.pause(5*time.Millisecond, nil, how); again {
+			return next, true
+		}
+	}
+	return 0, false
+}
+
+// lastWords waits for clients that have just been told of the end, and may have sent a
+// request before they knew: if its socket were gone, what they see would be a broken
+// connection and not the reason.
+func (px *Proxy) lastWords(how Shutdown) (next Shutdown, again bool) {
+	heard := make(chan struct{})
+	px.post(func(int64) {
+		w := px.await(func() bool { return px.loop.Finishing() == 0 })
+		go func() {
+			defer close(heard)
+			select {
+			case <-w.done:
+			case <-px.ended:
+			}
+		}()
+	})
+	return px.pause(lastWordsMost, heard, how)
 }
 
 // wait lets some time pass.

@@ -213,6 +213,9 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 	if cl.hungUp && !cl.ended {
 		cl.knock()
 	}
+	if cl.unwelcome() && cl.idle() { // it has left a transaction that never needed a server
+		cl.depart(now)
+	}
 	co.act(now)
 	return used
 }
@@ -226,6 +229,7 @@ func (cl *Client) admit(now int64) bool {
 		cl.regroup(now)
 	}
 	r := cl.link.Request()
+	cl.wait.Begun = cl.link.Tx() != wire.Idle
 	cl.wait.Want = admission.Transaction
 	if cl.kept != nil {
 		cl.wait.Want = admission.Slot

@@ -157,7 +157,7 @@ func (co *Core) Fire(now int64) (next int64) {
 }
 
 // Drain lets nothing new in and ends idle sessions; those in a transaction end
-// with it.
+// with it, also where it has begun for the client only and still needs a server.
 func (co *Core) Drain(now int64, idle func(yield func(*Client))) {
 	co.draining = true
 	co.deliver(now, co.gate.Drain(now, co.verdicts))

@@ -12,6 +12,18 @@ func (cl *Client) idle() bool {
 	return cl.server == nil && !cl.wait.Waiting() && !cl.ended && cl.link.Tx() == wire.Idle
 }
 
+// unwelcome reports whether the session is to end as soon as it is idle.
+func (cl *Client) unwelcome() bool { return cl.core.draining || cl.departing != nil }
+
+// depart ends a session that is unwelcome with the words for it.
+func (cl *Client) depart(now int64) {
+	if cl.departing != nil {
+		cl.core.fatal(cl, cl.departing, cl.departure, now)
+	} else {
+		cl.core.endDraining(cl, now)
+	}
+}
+
 // Hangup tells that the peer has ended its writing side. It may only have said
 // all it had to say, and wait for the answer; or it may be gone. What is written
 // to a socket that nobody holds comes back as a reset, so something harmless is

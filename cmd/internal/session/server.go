@@ -243,10 +243,8 @@ func (cl *Client) freed(now int64) {
 	case cl.ended:
 	case cl.stops&stopFault != 0:
 		cl.core.fatal(cl, cl.link.Fault(), Protocol, now)
-	case cl.core.draining && cl.link.Tx() == wire.Idle:
-		cl.core.endDraining(cl, now)
-	case cl.departing != nil && cl.link.Tx() == wire.Idle:
-		cl.core.fatal(cl, cl.departing, cl.departure, now)
+	case cl.unwelcome() && cl.link.Tx() == wire.Idle:
+		cl.depart(now)
 	case cl.eof:
 		cl.leave(ClientEOF, now)
 	default:

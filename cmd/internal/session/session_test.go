@@ -187,6 +187,41 @@ func TestRefusalKeepsTheSession(t *testing.T) {
 	}
 }
 
+// A transaction that a client has begun goes on while pgweir drains, also one that has no
+// server yet; the session ends with it.
+func TestDrainLetsBegunTransactionsGoOn(t *testing.T) {
+	for name, statement := range map[string]string{"used": "select 1", "never used": ""} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.client.Data(wire.AppendQuery(nil, "begin"), 2)
+			l.core.Drain(3, func(yield func(*Client)) { yield(l.client) })
+			if l.client.ended {
+				t.Fatal("ended in a transaction")
+			}
+			if statement != "" {
+				l.client.Data(wire.AppendQuery(nil, statement), 4)
+				b := wiretest.NewBackend(wiretest.BackendOptions{})
+				for range 2 { // the statement with BEGIN ahead of it, then COMMIT
+					b.Feed(l.wire.last)
+					b.Run()
+					l.server.Data(b.Output(), 5)
+					if !l.client.ended {
+						l.client.Data(wire.AppendQuery(nil, "commit"), 5)
+					}
+				}
+			} else {
+				l.client.Data(wire.AppendQuery(nil, "commit"), 4)
+			}
+			if len(l.env.ended) != 1 || l.env.ended[0] != Draining || l.client.server != nil {
+				t.Errorf("ended %v", l.env.ended)
+			}
+			if err := l.core.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // What an idle client costs decides how many fit; see the goals in the README.
 func TestClientIsSmall(t *testing.T) {
 	if n := unsafe.Sizeof(Client{}); n > 640 {
