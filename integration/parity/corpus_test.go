@@ -1,9 +1,11 @@
 package parity
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,9 +24,41 @@ type sequence struct {
 	whole   bool   // it is about what comes in one piece: the bytes are not cut
 	servers int    // it needs so many servers, because clients hold them while others go on
 	below   int    // only where PostgreSQL is of a major version below this; 0: everywhere
-	differs string // why pgweir answers in another way; empty: it does not
-	want    []string
+	only    string // the one pool mode in which it is played; empty: all
+	never   string // a pool mode in which it is not
 	prefix  string // why pgweir may stop answering earlier; empty: it may not
+	// differences are those between pgweir and PostgreSQL, by pool mode; under "" for modes
+	// without one of their own.
+	differences map[string]*difference
+	last        *difference // the one that is being read
+}
+
+// difference is how pgweir answers in another way than PostgreSQL.
+type difference struct {
+	reason string // why it does; empty: it does not
+	want   []string
+}
+
+// differs returns what is expected in a pool mode.
+func (s *sequence) differs(mode string) difference {
+	if d := s.differences[mode]; d != nil {
+		return *d
+	}
+	if d := s.differences[""]; d != nil {
+		return *d
+	}
+	return difference{}
+}
+
+// clients is how many clients there are.
+func (s *sequence) clients() int {
+	names := make(map[string]bool)
+	for _, st := range s.steps {
+		if st.op != opAdmin {
+			names[st.client] = true
+		}
+	}
+	return len(names)
 }
 
 func (s *sequence) String() string { return fmt.Sprintf("%s:%d %s", s.file, s.line, s.name) }
@@ -35,6 +69,15 @@ func (s *sequence) outside() bool {
 		return st.op == opCancel || st.op == opAdmin || st.op == opAsleep
 	})
 }
+
+// begins reports whether somebody asks for a transaction block.
+func (s *sequence) begins() bool {
+	return slices.ContainsFunc(s.steps, func(st step) bool {
+		return st.op == opSend && beginning.Match(st.bytes)
+	})
+}
+
+var beginning = regexp.MustCompile(`(?i)\b(begin|start transaction)\b`)
 
 // op says what a step does.
 type op uint8
@@ -112,8 +155,8 @@ func parseCorpus(file, text string) ([]*sequence, error) {
 		}
 	}
 	for _, s := range list {
-		if len(s.steps) == 0 || s.differs == "" && len(s.want) > 0 {
-			return nil, fmt.Errorf("%v: no steps, or a difference without a reason", s)
+		if len(s.steps) == 0 {
+			return nil, fmt.Errorf("%v: no steps", s)
 		}
 	}
 	return list, nil
@@ -125,7 +168,10 @@ func (s *sequence) add(line string, n int) error {
 	case '%':
 		return s.attribute(strings.TrimSpace(line[1:]))
 	case '-', '+':
-		s.want = append(s.want, line)
+		if s.last == nil || s.last.reason == "" {
+			return errors.New("a difference without a reason")
+		}
+		s.last.want = append(s.last.want, line)
 		return nil
 	}
 	st, err := parseStep(line)
@@ -141,6 +187,15 @@ func (s *sequence) add(line string, n int) error {
 	return nil
 }
 
+// differ begins a difference; the lines that follow say what it is.
+func (s *sequence) differ(mode, reason string) {
+	if s.differences == nil {
+		s.differences = make(map[string]*difference)
+	}
+	s.last = &difference{reason: reason}
+	s.differences[mode] = s.last
+}
+
 func (s *sequence) attribute(line string) error {
 	word, rest, _ := strings.Cut(line, " ")
 	var err error
@@ -154,7 +209,21 @@ func (s *sequence) attribute(line string) error {
 	case "below":
 		s.below, err = strconv.Atoi(rest)
 	case "differs:":
-		s.differs = rest
+		s.differ("", rest)
+	case "session", "statement":
+		what, reason, _ := strings.Cut(rest, " ")
+		switch {
+		case rest == "same":
+			s.differ(word, "")
+		case rest == "only":
+			s.only = word
+		case rest == "never":
+			s.never = word
+		case what == "differs:" && reason != "":
+			s.differ(word, reason)
+		default:
+			err = fmt.Errorf("unknown words for %s mode", word)
+		}
 	case "prefix:":
 		s.prefix = rest
 	case "trap":

@@ -1,5 +1,5 @@
 // Package parity holds conversations in frontend messages that are played twice: with
-// PostgreSQL itself, and with pgweir before it. What comes back must be the same, message
+// PostgreSQL itself, and with pgweir before it in each of its pool modes. What comes back must be the same, message
 // by message and byte by byte, however the bytes of the client were cut.
 //
 // The conversations stand in testdata, by theme; testdata/README.md explains their

@@ -133,10 +133,10 @@ func messageName(typ byte) string {
 	return fmt.Sprintf("message of type %q", typ)
 }
 
-// difference lists what only PostgreSQL said ("- ...") and what only pgweir said
+// differing lists what only PostgreSQL said ("- ...") and what only pgweir said
 // ("+ ..."), in order; it is empty if both said the same. An error that pgweir passes on
 // must name the place in the source that PostgreSQL named.
-func difference(client string, direct, through []frame) []string {
+func differing(client string, direct, through []frame) []string {
 	for len(direct) > 0 && len(through) > 0 && same(direct[0], through[0]) {
 		direct, through = direct[1:], through[1:]
 	}

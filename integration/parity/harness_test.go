@@ -39,7 +39,7 @@ func TestDifference(t *testing.T) {
 		"long bodies with another byte": {answerOf(strings.Repeat("x", 999), plain), answerOf(strings.Repeat("x", 998)+"y", plain), []string{"-", "+"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := difference("a", frames(c.direct), frames(c.through))
+			got := differing("a", frames(c.direct), frames(c.through))
 			if slices.Equal(c.want, []string{"-", "+"}) {
 				if len(got) != 2 {
 					t.Errorf("the difference is %q", got)

@@ -41,12 +41,36 @@ grant all on all tables in schema public to app;
 const reset = `truncate t, acct, def, cp, cpcheck, cpfail;
 insert into acct select n, 100 from generate_series(1, 10) n`
 
-// lab is PostgreSQL with pgweir before it, twice: with one server and with three.
+// The pool modes.
+const (
+	transaction = "transaction"
+	session     = "session"
+	statement   = "statement"
+)
+
+// pgweir is one that stands before PostgreSQL.
+type pgweir struct {
+	pgtest.Endpoint
+	mode    string
+	servers int
+}
+
+func (p *pgweir) String() string { return fmt.Sprintf("%s mode with %d servers", p.mode, p.servers) }
+
+// plays reports whether a conversation can be played with it.
+func (p *pgweir) plays(s *sequence) bool {
+	need := s.servers
+	if p.mode == session { // everybody has one
+		need = max(need, s.clients())
+	}
+	return need <= p.servers && (s.only == "" || s.only == p.mode) && s.never != p.mode
+}
+
+// lab is PostgreSQL with pgweir before it, in all pool modes, with few servers and more.
 type lab struct {
 	cluster *pgtest.Cluster
-	version int             // major version of PostgreSQL
-	one     pgtest.Endpoint // pgweir with one slot
-	three   pgtest.Endpoint
+	version int       // major version of PostgreSQL
+	behind  []*pgweir // in the order in which conversations are played
 
 	mu      sync.Mutex
 	control *pgconn.PgConn // superuser
@@ -82,16 +106,23 @@ func newLab(t *testing.T) *lab {
 	if l.version, err = strconv.Atoi(version); err != nil {
 		t.Fatal(err)
 	}
-	l.one = l.pgweir(t, 1)
-	l.three = l.pgweir(t, 3)
+	for _, p := range []pgweir{
+		{mode: transaction, servers: 1},
+		{mode: transaction, servers: 3},
+		{mode: session, servers: 1},
+		{mode: session, servers: 4},
+		{mode: statement, servers: 2},
+	} {
+		l.start(t, &p)
+		l.behind = append(l.behind, &p)
+	}
 	return l
 }
 
-// pgweir starts one with the given number of slots. Its statements are few enough for the
-// corpus to drive some out again.
-func (l *lab) pgweir(t *testing.T, slots int) pgtest.Endpoint {
+// start starts one. Its statements are few enough for the corpus to drive some out again.
+func (l *lab) start(t *testing.T, p *pgweir) {
 	t.Helper()
-	p := pgtest.Pgweir(t, fmt.Sprintf(`
+	p.Endpoint = pgtest.Pgweir(t, fmt.Sprintf(`
 max_prepared_statements = 8
 query_text_limit = "64KiB"
 
@@ -111,9 +142,11 @@ upstream = "main"
 
 [[workload]]
 name = "default"
+share = "100%%"
 max_wait = "60s"
-`, l.cluster.DSN("app", "app"), slots+1))
-	return p.Endpoint
+session_wait = "60s"
+pool_mode = %q
+`, l.cluster.DSN("app", "app"), p.servers+1, p.mode)).Endpoint
 }
 
 // exec runs SQL past pgweir.

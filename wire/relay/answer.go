@@ -127,7 +127,7 @@ func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
 		if s.orphan {
 			return false, Broken // nobody is left to send the data
 		}
-		s.copyIn, s.opening = true, false // what comes next is data
+		s.copyIn = true
 	case wire.MsgCopyOutResponse:
 		s.copyOut = true
 	case wire.MsgCopyDone:
@@ -308,10 +308,11 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 		return false, Broken
 	}
 	s.tx = raw[wire.HeaderLen]
-	s.copyIn, s.copyOut, s.opening = false, false, false
+	s.copyIn, s.copyOut = false, false
 	kind, inj, show := e.kind, e.inj, e.fate == forward || e.fate == replace
 	s.done(e)
 	s.fifo.pop()
+	s.opening = s.opening && !s.fifo.empty()
 	switch {
 	case inj == injParams:
 		ev = s.paramsReady(p)
@@ -381,6 +382,9 @@ func (s *Server) state(p *Plan) Event {
 	}
 	if s.touched && s.tx == wire.Idle && (c.rest == 0 || c.drop) && !c.awaitParams {
 		return Release
+	}
+	if c.mode == Single && s.touched && s.tx != wire.Idle {
+		return Blocked
 	}
 	return None
 }

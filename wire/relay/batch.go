@@ -131,9 +131,11 @@ func (b *batch) look(m message) {
 			b.local = b.local && b.tx != wire.Idle
 		}
 	case wire.MsgClose:
-		// Nothing of the client's is on a server now, so it is enough to forget
-		// it here. A Parse in the same batch may have defined it.
-		if len(body) < 2 || bytes.IndexByte(body[1:], 0) != len(body)-2 || (body[0] != 'S' && body[0] != 'P') || b.named {
+		// Nothing of the client's is on a server now, but for what a session has made by
+		// SQL, so it is enough to forget it here. A Parse in the same batch may have
+		// defined it.
+		if len(body) < 2 || bytes.IndexByte(body[1:], 0) != len(body)-2 || (body[0] != 'S' && body[0] != 'P') || b.named ||
+			b.c.mode == Session && len(body) > 2 && (body[0] == 'P' || b.c.names.find(body[1:len(body)-1]) < 0) {
 			b.local = false
 		}
 		b.closed = true
