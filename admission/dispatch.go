@@ -189,17 +189,17 @@ func (g *Gate) usableTotal() int {
 	return g.side[slots].usable() + g.side[sessions].usable() + g.side[extras].usable()
 }
 
-// usable reports whether somebody who waits for a server of k could use one now.
-func (g *Gate) usable(k Key) bool {
+// usable is how many of those who wait for a server of k could use one now.
+func (g *Gate) usable(k Key) (n int) {
 	if int(k) >= len(g.keys) {
-		return false
+		return 0
 	}
 	for f := g.keys[k].flows; f != nil; f = f.next {
-		if !f.slot && f.line != g.lanes[probes] && f.line.side.may(f.line) {
-			return true
+		if !f.slot && f.line != g.lanes[probes] {
+			n += min(f.n, f.line.side.allows(f.line))
 		}
 	}
-	return false
+	return n
 }
 
 // tell passes on that the number of those changed who wait for a server of w's

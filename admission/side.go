@@ -43,6 +43,12 @@ func (s *side) may(l *line) bool {
 	return free > 0 && (l.used < l.own || l.used < l.most && free > s.kept)
 }
 
+// allows is how many more permits l may have.
+func (s *side) allows(l *line) int {
+	free, own := s.free(), max(l.own-l.used, 0)
+	return min(free, max(own, min(l.most-l.used, free-s.kept)))
+}
+
 // usable is how many more permits those who wait could have.
 func (s *side) usable() int {
 	free := s.free()

@@ -198,7 +198,7 @@ type Warmer interface{ Warming(k Key) bool }
 type Changer interface{ Changes() uint64 }
 
 // Asker is a Supply that wants to ask back, when it considers to open a server:
-// usable reports whether somebody who waits for a server of k could use one at
-// once, as far as slots and the workloads' parts go. It may be called whenever
-// a method of the gate may.
-type Asker interface{ Ask(usable func(k Key) bool) }
+// usable is how many of those who wait for a server of k could use one at once,
+// as far as slots and the workloads' parts go. It may be called whenever a
+// method of the gate may.
+type Asker interface{ Ask(usable func(k Key) int) }

@@ -126,6 +126,21 @@ func TestMinimumIsKeptOpen(t *testing.T) {
 	}
 }
 
+// A lower minimum lets the idle timeout take what it had to leave.
+func TestLowerMinimumLetsGo(t *testing.T) {
+	s := New(Options{Budget: 5, ConnectRate: 1e9, IdleTimeout: 10 * ms})
+	s.SetMinimum(3, 2)
+	answer(t, s, 0)
+	if next := s.Fire(50 * ms); next != never {
+		t.Fatalf("next %d", next/ms)
+	}
+	s.SetMinimum(3, 1)
+	s.Fire(50 * ms)
+	if _, closed := answer(t, s, 50*ms); len(closed) != 1 {
+		t.Fatalf("closed %v", closed)
+	}
+}
+
 // Waiters come before minimums, and may have the place of one.
 func TestMinimumYieldsToWaiters(t *testing.T) {
 	s := New(Options{Budget: 2, ConnectRate: 1e9})
@@ -211,6 +226,9 @@ func TestReconfigure(t *testing.T) {
 	if next := s.Fire(6 * ms); next != 11*ms { // key 0 may have it then
 		t.Errorf("next %d", next/ms)
 	}
+	s.Demand(3, 1, 1, 6*ms)
+	s.Reconfigure(6*ms, Options{Budget: 3, Reserve: 2, ReservedKey: odd})
+	check(t, s)
 	s.Reconfigure(7*ms, Options{})
 	check(t, s)
 	if st := s.Stats(); st.Idle != 0 || st.Closing != 4 {
@@ -248,5 +266,30 @@ func TestWarming(t *testing.T) {
 	s.Dialed(0, a[0].Server, false, false)
 	if s.Warming(0) {
 		t.Error("its dials fail")
+	}
+}
+
+// A workload that has all that it may gets no servers for those who wait, beyond
+// the one that the next of them will use; the others' places stay free.
+func TestNoServersForWhoMayNotRun(t *testing.T) {
+	s := New(Options{Budget: 8, ConnectRate: 1e9})
+	g := admission.New(admission.Plan{Slots: 8, Workloads: []admission.Workload{
+		{Share: 0.25, Lendable: 1}, {Share: 0.75, Lendable: 1},
+	}}, s, nil)
+	count := func() (n [3]int) {
+		for _, k := range s.Keys(nil) {
+			n[k.Key] = k.Dialling + k.Idle + k.Busy
+		}
+		return n
+	}
+	waiters := make([]admission.Waiter, 30)
+	for i := range waiters {
+		waiters[i].Key, waiters[i].Workload = admission.Key(i%3), uint16(i%3+1)/2 // 0, 1, 1
+		g.Admit(0, &waiters[i])
+		s.Actions(nil)
+	}
+	check(t, s)
+	if n := count(); n[0] != 2 || n[1]+n[2] != 6 {
+		t.Fatalf("%v", n)
 	}
 }

@@ -130,6 +130,8 @@ func (s *Set) checkKeys(c *census) error {
 		switch {
 		case (e.list != listNone) != (unserved > coming || below):
 			return fmt.Errorf("key %d: %d unserved, %d coming, below its minimum %v, in list %d", k, unserved, coming, below, e.list)
+		case e.list == listReserved && !e.reserved, e.reserved && (e.list == listBare || e.list == listWanting):
+			return fmt.Errorf("key %d: may fill the reserve %v, in list %d", k, e.reserved, e.list)
 		case e.list == listMinimum && unserved > coming:
 			return fmt.Errorf("key %d: %d unserved, %d coming, but it counts as if nobody waited", k, unserved, coming)
 		}

@@ -118,7 +118,7 @@ func (s *Set) Warming(k admission.Key) bool {
 func (s *Set) Changes() uint64 { return s.changes }
 
 // Ask implements admission.Asker.
-func (s *Set) Ask(usable func(admission.Key) bool) { s.usable = usable }
+func (s *Set) Ask(usable func(admission.Key) int) { s.usable = usable }
 
 // review brings up to date what depends on k's counts: how many of its places
 // under way are useful, and whether it lacks servers.
@@ -209,7 +209,7 @@ func (s *Set) worth(k admission.Key) bool {
 	} else if e.list == listReserved && s.useful >= s.free {
 		return false
 	}
-	return s.usable == nil || s.usable(k)
+	return s.usable == nil || s.key(k).useful < s.usable(k)
 }
 
 // rotate puts k at the end of the list, if it still is in it.

@@ -83,8 +83,8 @@ type Set struct {
 	actions   []Action
 	stats     counters
 
-	changes uint64                   // of what Down and Warming say
-	usable  func(admission.Key) bool // the gate's answer whether a waiter could use a server now
+	changes uint64                  // of what Down and Warming say
+	usable  func(admission.Key) int // the gate's answer how many waiters could use a server now
 }
 
 var (
