@@ -214,33 +214,3 @@ func (g *guard) serveConsole(ctx context.Context, conn net.Conn, who proxy.Admin
 		g.log.Debug("console ended", "client", who.Addr, "error", err)
 	}
 }
-
-// serveHTTP opens the HTTP listeners.
-func (g *guard) serveHTTP(c *config.Config) (closeHTTP func(), err error) {
-	srv := status.New(status.Options{Guard: g, Config: g, Version: versionText(), LastReload: g.lastReload, Log: g.log})
-	var open []net.Listener
-	for _, place := range []struct {
-		config.Listen
-		serve func(net.Listener) error
-	}{{c.HTTP, srv.ServePublic}, {c.AdminHTTP, srv.ServeAdmin}} {
-		if !place.IsSet() {
-			continue
-		}
-		ln, err := listen([]config.Listen{place.Listen}, c.ReusePort && place.Network == "tcp")
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("http: %w", err), closeAll(open))
-		}
-		open = append(open, ln...)
-		g.log.Info("http", "address", ln[0].Addr().String())
-		g.work.Go(func() {
-			if err := place.serve(ln[0]); err != nil {
-				g.log.Error("http ended", "error", err)
-			}
-		})
-	}
-	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = srv.Shutdown(ctx) // what is not answered by then is cut off with the process
-	}, nil
-}
