@@ -51,7 +51,7 @@ func (s *Server) Input(in []byte, p *Plan) (used int, ev Event) {
 		if ev == None {
 			ev = s.state(p)
 		}
-		if ev == None && s.fifo.guesses == 0 && !s.doubt && !s.opening {
+		if ev == None && s.fifo.guesses == 0 && !s.doubt && !s.mayOpen() {
 			ev = s.unstall()
 		}
 		if ev != None {
@@ -246,6 +246,20 @@ func (s *Server) syncAhead() bool {
 	return false
 }
 
+// queryAhead reports whether a Query is still to be answered.
+func (s *Server) queryAhead() bool {
+	for i := range s.fifo.rest() {
+		if s.fifo.rest()[i].kind == kQuery {
+			return true
+		}
+	}
+	return false
+}
+
+// mayOpen reports whether what runs may open a transaction block, in statement mode: until
+// it is known, nothing may follow but the data of a COPY, and what is sent in its place.
+func (s *Server) mayOpen() bool { return s.opening && !s.copyIn }
+
 // dropCopySyncs removes the Syncs that the server read, and by the protocol
 // ignored, while the COPY at the head of the queue took its data.
 func (s *Server) dropCopySyncs() {
@@ -312,7 +326,7 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	kind, inj, show := e.kind, e.inj, e.fate == forward || e.fate == replace
 	s.done(e)
 	s.fifo.pop()
-	s.opening = s.opening && !s.fifo.empty()
+	s.opening = s.opening && s.queryAhead()
 	switch {
 	case inj == injParams:
 		ev = s.paramsReady(p)

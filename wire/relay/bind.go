@@ -7,7 +7,7 @@ import "github.com/pgweir/pgweir/wire"
 // accepted first, Settling reports true and Settled follows.
 func (c *Client) Bind(s *Server, p *Plan) {
 	c.server, s.client, s.orphan, s.touched = s, c, false, false
-	s.counts = c.counts
+	s.counts, s.opening = c.counts, false
 	if c.want.temp && !c.starting {
 		s.dirt |= dirtSession
 	}

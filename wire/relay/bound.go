@@ -29,7 +29,7 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 	case wire.MsgSync:
 		return c.sync(m, p)
 	}
-	if s.guessing(m) || s.opening {
+	if s.guessing(m) || s.mayOpen() {
 		c.stalled = true
 		return 0, None
 	}
