@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"net"
 	"syscall"
 	"testing"
 
@@ -29,13 +28,7 @@ func TestDrain(t *testing.T) {
 	}
 
 	f.proc.Signal(syscall.SIGTERM)
-	eventually(t, "the listener is closed", func() bool {
-		c, err := net.Dial("tcp", f.Addr())
-		if err == nil {
-			_ = c.Close()
-		}
-		return err != nil
-	})
+	awaitClosed(t, f.Addr())
 	// An idle client is told why, or sees the end of its connection.
 	if _, err := idle.Exec(t.Context(), "select 1"); err == nil {
 		t.Error("an idle client was served after SIGTERM")

@@ -50,6 +50,9 @@ func listen(places []config.Listen, reusePort bool) ([]net.Listener, error) {
 // them want to.
 func listenTCP(address string, reusePort bool) (net.Listener, error) {
 	var c net.ListenConfig
+	// Go's default is multipath TCP, whose listeners can't hold off newcomers when they are
+	// about to be closed, and whose connections cost more.
+	c.SetMultipathTCP(false)
 	if reusePort {
 		c.Control = sharePort
 	}
