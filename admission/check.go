@@ -50,10 +50,8 @@ func (g *Gate) check() error {
 		return fmt.Errorf("%d wait in %d flows, counted %d in %d", c.waiting, c.flows, g.waiting, len(g.flows))
 	case c.probes != g.probes || c.wantProbes != g.probes:
 		return fmt.Errorf("%d probes wait, counted %d and %d", c.probes, g.probes, c.wantProbes)
-	case g.slack != (g.side[slots].free() > 0):
-		return fmt.Errorf("a slot is free: %v", !g.slack)
-	case g.byTime.check() >= 0 || g.bySlack.check() >= 0:
-		return fmt.Errorf("the heaps of what is due are broken")
+	case g.byTime.check() >= 0 || len(g.byTime.items) != c.inTime:
+		return fmt.Errorf("the heap of what is due is broken, or has %d flows instead of %d", len(g.byTime.items), c.inTime)
 	}
 	return nil
 }
@@ -63,6 +61,8 @@ type census struct {
 	used               [sides]int
 	open, dry, late    [sides]int
 	sums               [sides]sums
+	warm               [sides][classes]int
+	inTime             int
 	waiting, flows     int
 	probes, wantProbes int
 	extra              int
@@ -124,6 +124,11 @@ func (c *census) place(l *line, kind int) error {
 	c.open[kind] += min(int(l.inOpen), 1)
 	c.dry[kind] += min(int(l.inDry), 1)
 	c.late[kind] += min(int(l.inLate), 1)
+	if l.load != nil {
+		if err := c.clock(l, kind); err != nil {
+			return err
+		}
+	}
 	own := min(l.n, max(l.own-l.used, 0))
 	s := &c.sums[kind]
 	s.kept += max(l.keep-l.used, 0)
@@ -133,8 +138,31 @@ func (c *census) place(l *line, kind int) error {
 	return nil
 }
 
-func (s *side) check(c *census, kind int) error {
+// clock verifies a line's place among those that wait for servers that are being opened.
+func (c *census) clock(l *line, kind int) error {
+	f, ok := l.warm.top()
 	switch {
+	case l.class != l.classOf():
+		return fmt.Errorf("%d used, %d own, %d at most, but class %d", l.used, l.own, l.most, l.class)
+	case l.warm.check() >= 0 || ok != (l.inWarm > 0):
+		return fmt.Errorf("%d flows under warming keys, in its class %v", len(l.warm.items), l.inWarm > 0)
+	case ok && l.due != f.due+l.ableSum-l.ableFrom:
+		return fmt.Errorf("due at %d", l.due)
+	case ok:
+		c.warm[kind][l.class]++
+	}
+	return nil
+}
+
+func (s *side) check(c *census, kind int) error {
+	for i := range s.warm {
+		if len(s.warm[i].items) != c.warm[kind][i] || s.warm[i].check() >= 0 {
+			return fmt.Errorf("the heap of lines of class %d is broken, or has %d instead of %d", i, len(s.warm[i].items), c.warm[kind][i])
+		}
+	}
+	switch {
+	case s.isFree.on != (s.free() > 0) || s.isSpare.on != (s.free() > s.kept):
+		return fmt.Errorf("%d permits are free, %d kept back, but one is free: %v, %v", s.free(), s.kept, s.isFree.on, s.isSpare.on)
 	case s.used != c.used[kind] || s.sums != c.sums[kind]:
 		return fmt.Errorf("%d used, sums %+v, counted %d, %+v", s.used, s.sums, c.used[kind], c.sums[kind])
 	case len(s.open.items) != c.open[kind] || len(s.dry.items) != c.dry[kind] || len(s.late.items) != c.late[kind]:
@@ -207,6 +235,13 @@ func (c *census) flow(g *Gate, f *flow, k Key) error {
 			return fmt.Errorf("a flow is broken at waiter %d", w.seq)
 		}
 		prev, n = w, n+1
+	}
+	if f.line.load != nil {
+		warm := !f.slot && g.keys[k].mode == warming
+		if warm != (f.inWarm > 0) || warm == (f.inTime > 0) {
+			return fmt.Errorf("a flow of key %d is due by its line's time: %v", f.key, f.inWarm > 0)
+		}
+		c.inTime += min(int(f.inTime), 1)
 	}
 	switch {
 	case n == 0 || n != f.n || f.last != prev || f.key != k || g.flows[f.name] != f:

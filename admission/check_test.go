@@ -38,7 +38,9 @@ func TestCheckFindsDamage(t *testing.T) {
 		"halted":      func(g *Gate, _ *line) { g.keys[2].paused = false },
 		"halted list": func(g *Gate, _ *line) { g.keys[2].halted.halted = false },
 		"halted sum":  func(g *Gate, _ *line) { g.halted++ },
-		"slack":       func(g *Gate, _ *line) { g.slack = false },
+		"free":        func(g *Gate, _ *line) { g.side[slots].isFree.on = false },
+		"spare":       func(g *Gate, _ *line) { g.side[slots].isSpare.on = !g.side[slots].isSpare.on },
+		"class":       func(_ *Gate, l *line) { l.class = fullClass },
 		"due":         func(g *Gate, _ *line) { g.byTime.items[0].due, g.byTime.items[1].due = 9e9, 0 },
 	} {
 		g := New(Plan{Slots: 4, Workloads: []Workload{{}, {}}}, newShelf(), nil)

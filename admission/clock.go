@@ -14,24 +14,102 @@ const (
 	away
 )
 
-// The time of a flow is that of its key without how long it stood still. For a
-// warming key it stands still whenever a slot is free, which changes often; so
-// flows that wait for slots under a warming key are scheduled by the time on
-// which slots are busy, and that one is kept for all of them: it is now less
-// slackTime.
+// The time of a flow is the real time without how long it stood still. For a warming key
+// it stands still while the flow's line may have a permit. That changes often and for many
+// flows at once; so flows under a warming key are scheduled by the time of their line, on
+// which it does not stand still, and their lines by the time of their class, which is one
+// for all lines of it. All these times differ by what is added up only when something moves
+// from one to another.
 
-// slackTime is for how long a slot was free since the gate exists.
-func (g *Gate) slackTime(now int64) int64 {
-	if g.slack {
-		return g.slackSum + now - g.slackFrom
-	}
-	return g.slackSum
+// class says what decides whether a line may have a permit more.
+type class uint8
+
+const (
+	ownClass    class = iota // it has some of its own left: whether one is free
+	borrowClass              // it may borrow: whether one is free that nobody keeps back
+	fullClass                // it has all that it may have
+	classes
+)
+
+// lasting is for how long something holds.
+type lasting struct {
+	on        bool
+	from, sum int64 // since when, if on; and for how long before
 }
 
-// seeSlack notes whether a slot is free from now on.
-func (g *Gate) seeSlack(now int64) {
-	if slack := g.side[slots].free() > 0; slack != g.slack {
-		g.slackSum, g.slackFrom, g.slack = g.slackTime(now), now, slack
+// at is for how long it has held until now.
+func (d *lasting) at(now int64) int64 {
+	if d.on {
+		return d.sum + now - d.from
+	}
+	return d.sum
+}
+
+// set notes whether it holds from now on.
+func (d *lasting) set(now int64, on bool) {
+	if on != d.on {
+		d.sum, d.from, d.on = d.at(now), now, on
+	}
+}
+
+// see notes whether permits are free from now on.
+func (s *side) see() {
+	s.isFree.set(s.now, s.free() > 0)
+	s.isSpare.set(s.now, s.free() > s.kept)
+}
+
+// able is for how long lines of a class could have had a permit.
+func (s *side) able(c class, now int64) int64 {
+	switch c {
+	case ownClass:
+		return s.isFree.at(now)
+	case borrowClass:
+		return s.isSpare.at(now)
+	}
+	return 0
+}
+
+// stands reports whether the time of a class stands still now.
+func (s *side) stands(c class) bool {
+	return c == ownClass && s.isFree.on || c == borrowClass && s.isSpare.on
+}
+
+// able is for how long the line could have had a permit.
+func (l *line) able(now int64) int64 {
+	return l.ableSum + l.side.able(l.class, now) - l.ableFrom
+}
+
+// classOf is the class that follows from the line's numbers.
+func (l *line) classOf() class {
+	switch {
+	case l.used < l.own:
+		return ownClass
+	case l.used < l.most:
+		return borrowClass
+	}
+	return fullClass
+}
+
+// sort brings the line into its class, and to its place there by when the first of its
+// flows is due.
+func (s *side) sort(l *line) {
+	if c := l.classOf(); c != l.class {
+		s.warm[l.class].put(l, false)
+		l.ableSum, l.ableFrom = l.able(s.now), s.able(c, s.now)
+		l.class = c
+	}
+	f, ok := l.warm.top()
+	if ok {
+		l.due = f.due + l.ableSum - l.ableFrom
+	}
+	s.warm[l.class].put(l, ok)
+}
+
+// tick notes the time, which does not run backwards.
+func (g *Gate) tick(now int64) {
+	g.now = max(g.now, now)
+	for _, s := range g.side {
+		s.now = g.now
 	}
 }
 
@@ -51,7 +129,7 @@ func (g *Gate) activate(now int64, k Key) {
 	e := g.key(k)
 	g.active = append(g.active, k)
 	e.active = int32(len(g.active))
-	e.mode, e.since, e.slackAt = g.modeOf(k), now, g.slackTime(now)
+	e.mode, e.since = g.modeOf(k), now
 }
 
 func (g *Gate) deactivate(k Key) {
@@ -83,10 +161,12 @@ func (g *Gate) look(now int64) {
 		if m == e.mode {
 			continue
 		}
-		for side := range e.stood {
-			e.stood[side] = e.still(side, now, g.slackTime(now))
+		for f := e.flows; f != nil; f = f.next {
+			if f.served() {
+				f.begin(now, f.still(e.mode, now))
+			}
 		}
-		e.mode, e.since, e.slackAt = m, now, g.slackTime(now)
+		e.mode, e.since = m, now
 		for f := e.flows; f != nil; f = f.next {
 			if f.served() {
 				g.schedule(f)
@@ -95,15 +175,21 @@ func (g *Gate) look(now int64) {
 	}
 }
 
-// still is for how long the clock of k's waiters on a side has stood still.
-func (e *keyState) still(side int, now, slackTime int64) int64 {
-	switch {
-	case e.mode == away || e.mode == warming && side == sessions:
-		return e.stood[side] + now - e.since
-	case e.mode == warming:
-		return e.stood[side] + slackTime - e.slackAt
+// begin notes for how long the flow's clock had stood still until now.
+func (f *flow) begin(now, stood int64) {
+	f.stood, f.since, f.ableAt = stood, now, f.line.able(now)
+}
+
+// still is for how long the clock of the flow, whose key has had that mode since it began,
+// has stood still.
+func (f *flow) still(m mode, now int64) int64 {
+	switch m {
+	case away:
+		return f.stood + now - f.since
+	case warming:
+		return f.stood + f.line.able(now) - f.ableAt
 	}
-	return e.stood[side]
+	return f.stood
 }
 
 // clock is the time of f.
@@ -111,7 +197,7 @@ func (g *Gate) clock(now int64, f *flow) int64 {
 	if f.slot {
 		return now
 	}
-	return now - g.keys[f.key].still(f.line.kind(), now, g.slackTime(now))
+	return now - f.still(g.keys[f.key].mode, now)
 }
 
 // kind is the line's side as a number.
@@ -124,24 +210,22 @@ func (l *line) kind() int {
 
 // schedule works out when f's first waiter is too old.
 func (g *Gate) schedule(f *flow) {
-	e, w, kind := &g.keys[f.key], f.first, f.line.kind()
-	limit := f.line.load.limit(kind)
-	inTime, inSlack := true, false
+	e, w, l := &g.keys[f.key], f.first, f.line
+	limit := l.load.limit(l.kind())
+	warm := false
 	switch {
 	case f.slot:
 		f.due = after(w.start, limit)
 	case e.mode == away:
-		f.due = after(max(w.joined, e.since), f.line.load.plan.NoServerWait)
+		f.due = after(max(w.joined, e.since), l.load.plan.NoServerWait)
 	case e.mode == counting:
-		f.due = after(w.start, limit+e.stood[kind])
-	case kind == slots:
-		f.due, inTime, inSlack = after(w.start, limit+e.stood[kind]-e.slackAt), false, true
-	default: // it stands still for as long as the key is warming
-		f.due = e.since
-		inTime = e.since-e.stood[kind]-w.start >= limit
+		f.due = after(w.start, limit+f.stood)
+	default:
+		f.due, warm = after(w.start, limit+f.stood-f.ableAt), true
 	}
-	g.byTime.put(f, inTime)
-	g.bySlack.put(f, inSlack)
+	g.byTime.put(f, !warm)
+	l.warm.put(f, warm)
+	l.side.sort(l)
 }
 
 // after adds without running over.
@@ -162,9 +246,12 @@ func (g *Gate) expire(now int64, out []Verdict) []Verdict {
 		}
 		out = append(out, g.evict(now, f.first, r))
 	}
-	busy := now - g.slackTime(now)
-	for f, ok := g.bySlack.top(); ok && f.due <= busy; f, ok = g.bySlack.top() {
-		out = append(out, g.evict(now, f.first, QueueAge))
+	for _, s := range [...]*side{g.side[slots], g.side[sessions]} {
+		for c := range classes {
+			for l, ok := s.warm[c].top(); ok && l.due <= now-s.able(c, now); l, ok = s.warm[c].top() {
+				out = append(out, g.evict(now, l.warm.items[0].first, QueueAge))
+			}
+		}
 	}
 	return out
 }
@@ -175,8 +262,12 @@ func (g *Gate) due(now int64) int64 {
 	if f, ok := g.byTime.top(); ok {
 		due = f.due
 	}
-	if f, ok := g.bySlack.top(); ok && !g.slack {
-		due = min(due, after(f.due, g.slackTime(now)))
+	for _, s := range [...]*side{g.side[slots], g.side[sessions]} {
+		for c := range classes {
+			if l, ok := s.warm[c].top(); ok && !s.stands(c) {
+				due = min(due, after(l.due, s.able(c, now)))
+			}
+		}
 	}
 	return due
 }

@@ -69,6 +69,67 @@ func TestClockStandsStillWhileServersAreOpened(t *testing.T) {
 	fire(1030*ms, never, 1)
 }
 
+// What is opened is of no use to a workload that has all that it may have: its clock goes
+// on, for transactions and for sessions, or who waits for others of its own to end would
+// wait for ever.
+func TestClockGoesOnWithoutAPermit(t *testing.T) {
+	for want, limit := range map[Want]int64{Transaction: 100 * ms, Session: 200 * ms} {
+		for name, plan := range map[string]Workload{
+			"at most one":        {Share: 0.25, Lendable: 1},
+			"others keep theirs": {Share: 0.25, Borrow: 1, Lendable: 1},
+		} {
+			t.Run(want.String()+", "+name, func(t *testing.T) {
+				s := newWeather()
+				plan.MaxWait, plan.SessionWait = 100*ms, 200*ms
+				rest := Workload{Share: 0.75} // lends nothing
+				g := New(Plan{Slots: 4, Connections: 4, Workloads: []Workload{plan, rest}}, s, nil)
+				s.set(0, false, true)
+				s.idle[0] = 1
+				first, second, third := &Waiter{Want: want}, &Waiter{Want: want}, &Waiter{Want: want}
+				v := g.Admit(0, first)
+				if v.Outcome != Granted {
+					t.Fatalf("%+v", v)
+				}
+				g.Admit(10*ms, second)
+				g.Admit(20*ms, third)
+				if next, out := g.Fire(20*ms, nil); next != 10*ms+limit || len(out) != 0 {
+					t.Fatalf("next %d, %+v", next/ms, out)
+				}
+				// The first ends: the clock stands still as long as only a server is missing.
+				end := func(now int64) (out []Verdict) {
+					if want == Session {
+						return g.Release(now, 0, nil)
+					}
+					return g.Done(now, v.Ticket, 1, nil)
+				}
+				if out := end(60 * ms); len(out) != 0 {
+					t.Fatalf("%+v", out)
+				}
+				if next, _ := g.Fire(90*ms, nil); next != never {
+					t.Fatalf("next %d", next/ms)
+				}
+				s.idle[0] = 1
+				if out := g.Supplied(90*ms, 0, nil); len(out) != 1 || out[0].W != second {
+					t.Fatalf("%+v", out)
+				}
+				if err := g.Check(); err != nil {
+					t.Fatal(err)
+				}
+				next, _ := g.Fire(90*ms, nil)
+				if next != 50*ms+limit { // it came at 20 and lost 30
+					t.Fatalf("next %d", next/ms)
+				}
+				if _, out := g.Fire(next, nil); len(out) != 1 || out[0].W != third || out[0].Reason != QueueAge {
+					t.Fatalf("%+v", out)
+				}
+				if err := g.Check(); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+	}
+}
+
 func TestSessionsStandStillWhateverTheSlots(t *testing.T) {
 	s := newWeather()
 	g := New(Plan{Slots: 1, Connections: 3, Workloads: []Workload{{SessionWait: 100 * ms}}}, s, nil)

@@ -3,7 +3,7 @@ package admission
 // dispatch refuses who is too old, then grants what is free as long as somebody
 // can use it.
 func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
-	g.now = max(g.now, now)
+	g.tick(now)
 	if g.waiting > 0 {
 		g.look(now)
 		out = g.expire(now, out)
@@ -28,7 +28,6 @@ func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
 		out = append(out, g.granted(now, w, grant, t))
 		g.tell(now, w)
 	}
-	g.seeSlack(now)
 	g.tellUsable(now)
 	return out
 }
@@ -138,7 +137,6 @@ func (g *Gate) granted(now int64, w *Waiter, grant uint32, t Ticket) Verdict {
 	if t.Lane {
 		g.side[probes].use(g.lanes[probes], 1)
 	}
-	g.seeSlack(now)
 	waited := now - w.arrived
 	d.stats.granted[w.Want]++
 	d.stats.served.add(waited)

@@ -38,12 +38,8 @@ type Gate struct {
 	hot    []Key            // may have a server, and has parked flows
 	active []Key            // somebody waits for a server
 
-	byTime  heap[*flow] // by the time when the first waiter is too old
-	bySlack heap[*flow] // the same, on the time on which slots are busy
-	seen    uint64      // of changes
-	slack   bool        // a slot is free,
-	// since slackFrom; before that one was free for slackSum.
-	slackFrom, slackSum int64
+	byTime heap[*flow] // by the time when the first waiter is too old; but see side.warm
+	seen   uint64      // of changes
 
 	waiting  int // in lines,
 	probes   int // of these probes
@@ -67,9 +63,7 @@ func New(p Plan, s Supply, rnd func() float64) *Gate {
 		rnd = func() float64 { return 0.5 }
 	}
 	g := &Gate{supply: s, rnd: rnd, flows: make(map[uint64]*flow)}
-	earlier := func(a, b *flow) bool { return a.due < b.due }
 	g.byTime = heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inTime }}
-	g.bySlack = heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inSlack }}
 	for i := range g.side {
 		g.side[i] = newSide()
 	}
@@ -83,9 +77,10 @@ func New(p Plan, s Supply, rnd func() float64) *Gate {
 		a.Ask(g.usable)
 	}
 	g.set(p)
-	g.seeSlack(0)
 	return g
 }
+
+func earlier(a, b *flow) bool { return a.due < b.due }
 
 // set puts a plan into force.
 func (g *Gate) set(p Plan) {
@@ -102,6 +97,9 @@ func (g *Gate) set(p Plan) {
 		g.configure(i)
 	}
 	g.grow(len(g.plan.Workloads))
+	for _, s := range g.side {
+		s.see()
+	}
 }
 
 // Admit asks for a ticket for w. The verdict is Granted when w's workload may
@@ -112,7 +110,7 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 	if w.gate != nil {
 		panic("admission: Admit of a waiter that waits already")
 	}
-	g.now = max(g.now, now)
+	g.tick(now)
 	w.arrived, w.overtaken, w.start = now, false, 0
 	g.grow(int(w.Workload) + 1)
 	if g.draining && !w.Begun {
@@ -120,6 +118,7 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 	}
 	if w.Want == Transaction {
 		g.side[sessions].leave = 1 // or the sessions could keep everything
+		g.side[sessions].see()
 	}
 	if g.key(w.Key).paused {
 		g.seq++
@@ -207,6 +206,7 @@ func (g *Gate) Withdraw(now int64, w *Waiter) bool {
 	if w.gate != g {
 		return false
 	}
+	g.tick(now)
 	g.remove(w)
 	g.loads[w.Workload].stats.withdrawn++
 	g.tell(now, w)
@@ -220,6 +220,7 @@ func (g *Gate) Done(now int64, t Ticket, held int64, out []Verdict) []Verdict {
 	if int(t.Workload) >= len(g.loads) {
 		panic("admission: Done without a ticket")
 	}
+	g.tick(now)
 	d := g.loads[t.Workload]
 	l := &d.lines[slots]
 	switch {
@@ -247,6 +248,7 @@ func (g *Gate) Release(now int64, workload uint16, out []Verdict) []Verdict {
 	if int(workload) >= len(g.loads) || g.loads[workload].lines[sessions].used == 0 {
 		panic("admission: Release without a session")
 	}
+	g.tick(now)
 	l := &g.loads[workload].lines[sessions]
 	l.side.use(l, -1)
 	return g.dispatch(now, out)
@@ -262,6 +264,7 @@ func (g *Gate) Supplied(now int64, k Key, out []Verdict) []Verdict {
 // pass by itself (its role or database is refused). Who waits for one is
 // refused with NoServer, unless k is paused.
 func (g *Gate) Unsupplied(now int64, k Key, out []Verdict) []Verdict {
+	g.tick(now)
 	for {
 		f := g.key(k).flows
 		for f != nil && !f.served() {
@@ -293,9 +296,9 @@ func (g *Gate) Fire(now int64, out []Verdict) (next int64, _ []Verdict) {
 // effect as tickets end, a shorter MaxWait refuses those who are over it. A
 // lower MaxWaiting refuses newcomers only.
 func (g *Gate) Reconfigure(now int64, p Plan, out []Verdict) []Verdict {
+	g.tick(now)
 	g.look(now)
 	g.set(p)
-	g.seeSlack(now)
 	for k := range g.keys {
 		for f := g.keys[k].flows; f != nil; f = f.next {
 			if f.line.load != nil {
@@ -309,6 +312,7 @@ func (g *Gate) Reconfigure(now int64, p Plan, out []Verdict) []Verdict {
 // Drain refuses all who wait, and every later Admit, with Draining; those who have
 // Begun excepted. Tickets that are out go on.
 func (g *Gate) Drain(now int64, out []Verdict) []Verdict {
+	g.tick(now)
 	g.draining = true
 	refuse := func(w *Waiter) {
 		for w != nil {

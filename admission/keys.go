@@ -13,10 +13,8 @@ type keyState struct {
 	halted, haltedLast *Waiter // who wait while it is paused, oldest first
 	nHalted            int
 
-	mode    mode
-	since   int64               // when it got into its mode
-	slackAt int64               // Gate.slackTime at that time
-	stood   [sessions + 1]int64 // how long its clocks had stood still until then, by side
+	mode  mode
+	since int64 // when it got into its mode
 }
 
 // key returns k's state. The table grows with the keys ever seen and stays;
@@ -62,6 +60,7 @@ func (g *Gate) flow(now int64, l *line, w *Waiter) *flow {
 	if f.served() && k.active == 0 {
 		g.activate(now, w.Key)
 	}
+	f.begin(now, 0)
 	return f
 }
 
@@ -73,7 +72,7 @@ func (g *Gate) forget(f *flow) {
 	}
 	f.line.flows.put(f, false)
 	g.byTime.put(f, false)
-	g.bySlack.put(f, false)
+	f.line.warm.put(f, false)
 	delete(g.flows, f.name)
 	if f.prev == nil {
 		k.flows = f.next

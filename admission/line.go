@@ -24,7 +24,12 @@ type line struct {
 	n          int
 	flows      heap[*flow]
 
-	inOpen, inDry, inLate int32 // places in the side's heaps
+	inOpen, inDry, inLate, inWarm int32 // places in the side's heaps
+
+	class             class
+	ableSum, ableFrom int64       // how long it could have had a permit, before its class and on its class's time
+	warm              heap[*flow] // whose keys are warming, by when they are due on the line's time
+	due               int64       // when the first of them is, on the class's time
 }
 
 // sums are kept by a side over its lines.
@@ -49,9 +54,13 @@ type flow struct {
 	next, prev *flow // among the flows of its key; next also in the free list
 	inLine     int32 // place in the line's heap; 0 = parked: no server when last looked
 
-	due     int64 // when its first waiter is too old, on the time of the heap that it is in
-	inTime  int32 // places in the gate's heaps of what is due
-	inSlack int32
+	due    int64 // when its first waiter is too old, on the time of the heap that it is in
+	inTime int32 // places in the gate's heap of what is due, and in the line's
+	inWarm int32
+
+	stood  int64 // how long its clock had stood still
+	since  int64 // until then,
+	ableAt int64 // and how long its line could have had a permit
 }
 
 // served reports whether the flow's waiters need a server and are not those of
@@ -59,10 +68,14 @@ type flow struct {
 func (f *flow) served() bool { return !f.slot && f.line.load != nil }
 
 func newLine(s *side, l *load, link int, id uint64) *line {
-	return &line{side: s, load: l, link: link, id: id, flows: heap[*flow]{
-		less:  func(a, b *flow) bool { return a.first.seq < b.first.seq },
-		place: func(f *flow) *int32 { return &f.inLine },
-	}}
+	return &line{
+		side: s, load: l, link: link, id: id,
+		flows: heap[*flow]{
+			less:  func(a, b *flow) bool { return a.first.seq < b.first.seq },
+			place: func(f *flow) *int32 { return &f.inLine },
+		},
+		warm: heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inWarm }},
+	}
 }
 
 // configure sets what a share of limit permits means. A part of a permit is a

@@ -7,7 +7,8 @@ import "slices"
 // still. Tickets that are out go on. A now that is in the gate's past counts as
 // the latest that it knows.
 func (g *Gate) Pause(now int64, keys []Key) {
-	now = max(now, g.now)
+	g.tick(now)
+	now = g.now
 	g.look(now)
 	for _, k := range keys {
 		g.pause(now, k)
@@ -18,7 +19,8 @@ func (g *Gate) Pause(now int64, keys []Key) {
 // PauseAll pauses all keys, also those that come later.
 func (g *Gate) PauseAll(now int64) {
 	g.pauseNew = true
-	now = max(now, g.now)
+	g.tick(now)
+	now = g.now
 	g.look(now)
 	for k := range g.keys {
 		g.pause(now, Key(k))
@@ -27,6 +29,7 @@ func (g *Gate) PauseAll(now int64) {
 
 // Resume ends the pause of the keys. Who waited takes its place by age.
 func (g *Gate) Resume(now int64, keys []Key, out []Verdict) []Verdict {
+	g.tick(now)
 	for _, k := range keys {
 		g.resume(now, k)
 	}
@@ -36,6 +39,7 @@ func (g *Gate) Resume(now int64, keys []Key, out []Verdict) []Verdict {
 // ResumeAll ends every pause, also that of PauseAll.
 func (g *Gate) ResumeAll(now int64, out []Verdict) []Verdict {
 	g.pauseNew = false
+	g.tick(now)
 	for k := range g.keys {
 		g.resume(now, Key(k))
 	}

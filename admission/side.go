@@ -20,10 +20,15 @@ type side struct {
 	open heap[*line] // may have one more, and has flows that may have a server
 	dry  heap[*line] // may have one more, has none, and was not passed over yet
 	late heap[*line] // its first waiter was passed over; by when
+
+	now     int64                // the latest time
+	isFree  lasting              // a permit is free,
+	isSpare lasting              // and one that nobody keeps back
+	warm    [classes]heap[*line] // have flows that wait for a server that is being opened; by when the first is too old
 }
 
 func newSide() *side {
-	return &side{
+	s := &side{
 		open: heap[*line]{less: (*line).before, place: func(l *line) *int32 { return &l.inOpen }},
 		dry:  heap[*line]{less: (*line).before, place: func(l *line) *int32 { return &l.inDry }},
 		late: heap[*line]{
@@ -31,6 +36,13 @@ func newSide() *side {
 			place: func(l *line) *int32 { return &l.inLate },
 		},
 	}
+	for c := range s.warm {
+		s.warm[c] = heap[*line]{
+			less:  func(a, b *line) bool { return a.due < b.due },
+			place: func(l *line) *int32 { return &l.inWarm },
+		}
+	}
+	return s
 }
 
 // free is how many permits are left.
@@ -85,6 +97,10 @@ func (s *side) settle(l *line) {
 	s.open.put(l, runs && ready)
 	s.dry.put(l, runs && !ready && !late)
 	s.late.put(l, late)
+	s.see()
+	if l.load != nil {
+		s.sort(l)
+	}
 }
 
 // passOver marks the first waiters of the lines that would have been served
