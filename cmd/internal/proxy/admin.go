@@ -271,10 +271,13 @@ func (px *Proxy) Apply(ctx context.Context, s *Settings) error {
 			up.relocate(u)
 		}
 		for _, up := range px.upstreams {
-			up.disowned = !known[up.name]
-			px.sessions.each(up.core, func(cl *session.Client) { px.rehouse(now, up, cl, s) })
-			if up.disowned {
-				up.core.Reconnect(now, func(*session.KeyInfo) bool { return true })
+			px.sessions.each(up.core, func(cl *session.Client) {
+				if !up.houses(cl.Group(), s) {
+					cl.Depart(now, moved, session.Reloaded)
+				}
+			})
+			if !known[up.name] {
+				up.disown(now)
 			}
 		}
 		px.loop.WakeAt(now)
@@ -291,17 +294,4 @@ func (up *cluster) relocate(u *Upstream) {
 var moved = &wire.Error{
 	Severity: wire.SeverityFatal, Code: "57P01", Message: "pgweir: the configuration of this database has changed",
 	Detail: "reason=reload", Hint: "retry=yes; reconnect",
-}
-
-// rehouse ends a session that would log in to another database or upstream now.
-func (px *Proxy) rehouse(now int64, up *cluster, cl *session.Client, s *Settings) {
-	g, k := cl.Group(), cl.Info()
-	db, dbname := s.route(g.Database)
-	user := g.Role
-	if db != nil && db.User != "" {
-		user = db.User
-	}
-	if db == nil || db.Upstream != up.name || dbname != k.Database || user != k.Role {
-		cl.Depart(now, moved, session.Reloaded)
-	}
 }

@@ -125,13 +125,33 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 	}
 	up.core.Regroup()
 	up.core.Reconfigure(now, up.gatePlan(u), up.poolOptions(u))
-	for _, g := range up.core.Groups() {
-		if i, known := indexOf(s, g.Workload.Name); known {
-			t := up.workloads[i]
-			g.Workload = t[flag(g.Workload.Reserved)]
+	up.core.Treat(func(g *session.Group) *session.Workload {
+		i, known := indexOf(s, g.Workload.Name)
+		if !known || !up.houses(g, s) {
+			return nil
 		}
+		return up.workloads[i][flag(g.Workload.Reserved)]
+	})
+}
+
+// disown closes what is not in use of an upstream that the configuration has no more.
+func (up *cluster) disown(now int64) {
+	up.disowned = true
+	up.core.Treat(func(*session.Group) *session.Workload { return nil })
+	up.core.Reconnect(now, func(*session.KeyInfo) bool { return true })
+}
+
+// houses reports whether the clients of a group would still come to the servers of its key.
+func (up *cluster) houses(g *session.Group, s *Settings) bool {
+	db, dbname := s.route(g.Database)
+	if db == nil || db.Upstream != up.name {
+		return false
 	}
-	up.core.Minimums()
+	user := g.Role
+	if db.User != "" {
+		user = db.User
+	}
+	return dbname == g.Key.Database && user == g.Key.Role
 }
 
 func flag(b bool) int {

@@ -371,8 +371,8 @@ func (cl *Client) welcome(status []relay.Param, now int64) {
 	if cl.ended {
 		return
 	}
-	if cl.core.draining {
-		cl.core.endDraining(cl, now)
+	if cl.unwelcome() {
+		cl.depart(now)
 		return
 	}
 	want := cl.link.Params()

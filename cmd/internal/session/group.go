@@ -85,13 +85,22 @@ func (co *Core) keep(k *KeyInfo) {
 	}
 }
 
-// Minimums makes min_pool_size what the workloads in force say. Call it after a reload,
-// when the groups have their new workloads.
-func (co *Core) Minimums() {
+// Treat gives every group the workload that now returns, which has the name of the one
+// that it had: the one that a reload has brought. Where it returns nil the configuration
+// has no place for the group any more: its clients are treated as before until they are
+// idle, and no server is kept open for it.
+func (co *Core) Treat(now func(*Group) *Workload) {
 	for _, k := range co.keys {
 		k.minimum = 0
 	}
 	for _, g := range co.groups {
+		if w := now(g); w != nil {
+			g.Workload = w
+		} else if g.Workload.Minimum > 0 {
+			w := *g.Workload
+			w.Minimum = 0
+			g.Workload = &w
+		}
 		g.Key.minimum = max(g.Key.minimum, g.Workload.Minimum)
 	}
 	for _, k := range co.keys {
