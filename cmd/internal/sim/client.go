@@ -12,6 +12,7 @@ type client struct {
 	w      *world
 	id     int
 	mode   relay.Mode
+	single bool // its script has no transactions
 	player *wiretest.Player
 	conn   *conn
 	cl     *session.Client
@@ -25,6 +26,7 @@ type client struct {
 	ended    bool   // the session is over
 	reason   session.Reason
 	welcome  bool // the login is through
+	departs  bool // it was told to go
 	planned  bool
 	leaving  bool
 }
@@ -32,12 +34,15 @@ type client struct {
 // clientEvents hands a connection's events to the session's client.
 type clientEvents struct{ *session.Client }
 
+// role is the client's role.
+func (c *client) role() string { return c.w.role(c.id) }
+
 // login begins the session.
 func (c *client) login() {
 	w := c.w
 	c.conn = &conn{w: w, peer: clientPeer{c}, window: 1 << 12}
-	info := w.core.Key("db", w.role(c.id))
-	g := w.core.Group(info, "db", info.Role, w.modes[c.mode])
+	info := w.core.Key("db", c.role())
+	g := w.core.Group(info, "db", info.Role, w.loads.of(c))
 	c.cl = w.core.NewClient(c.conn, g, relay.NewParams(c.params), wire.NewCancelKey(uint32(c.id+1), 0))
 	c.cl.Tag = c
 	c.conn.h = clientEvents{c.cl}

@@ -10,7 +10,6 @@ import (
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/pool"
-	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
 	"github.com/pgweir/pgweir/wire/wiretest"
 )
@@ -33,7 +32,12 @@ type Options struct {
 	TextLimit    int
 	Standby      bool // servers refuse BEGIN READ WRITE
 	Modes        bool // some clients are in session or statement mode
-	Controls     int  // what an administrator does: PAUSE, RESUME, RECONNECT, reloads
+	Controls     int  // what an administrator does: PAUSE, RESUME, RECONNECT, KILL, reloads
+	Shares       bool // workloads have random parts, and lend some of them
+	Reserve      int  // places of the budget that only the last role may fill
+	Minimum      int  // servers kept open for each role
+	ByName       bool // clients that call themselves "two" have another mode
+	Drains       bool // in the end pgweir drains
 }
 
 // Result is what a run says of itself.
@@ -61,10 +65,12 @@ type world struct {
 	backends []*backend
 	opened   int // server sockets, from the start of the dial to the end of the process
 	pid      uint32
-	modes    [3]*session.Workload // by relay.Mode
-	killing  bool                 // a cancel's fate was unknown, so a server was given up
+	loads    workloads
+	killing  bool // a cancel's fate was unknown, so a server was given up
+	draining bool
 	fault    error
 	fireAt   int64
+	turns    int
 }
 
 // RandomOptions draws a world from a seed.
@@ -106,6 +112,16 @@ func RandomOptions(rnd *rand.Rand) Options {
 	if rnd.IntN(3) == 0 {
 		o.Controls = 1 + rnd.IntN(6)
 	}
+	o.Shares = rnd.IntN(2) == 0
+	if o.Budget > 1 && rnd.IntN(4) == 0 {
+		o.Reserve = 1
+		o.Slots = min(o.Slots, o.Budget-o.Reserve)
+	}
+	if rnd.IntN(4) == 0 {
+		o.Minimum = 1 + rnd.IntN(2)
+	}
+	o.ByName = o.Modes && rnd.IntN(2) == 0
+	o.Drains = rnd.IntN(6) == 0
 	return o
 }
 
@@ -122,13 +138,12 @@ func Run(seed int64) (r Result, err error) {
 
 func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	w := &world{o: o, rnd: rnd, outcomes: wiretest.NewOutcomes(), effects: &wiretest.Effects{}, fireAt: math.MaxInt64}
+	w.loads.w = w
+	w.loads.draw(false)
 	set := pool.New(w.poolOptions())
 	gate := admission.New(w.plan(), set, rnd.Float64)
 	shared := &relay.Shared{Statements: relay.NewStatements(o.Memory), MaxPrepared: o.MaxPrepared, TextLimit: o.TextLimit}
 	w.core = session.New(w, shared, gate, set)
-	for m := range w.modes {
-		w.modes[m] = &session.Workload{Index: uint16(m), Name: relay.Mode(m).String(), Mode: relay.Mode(m), CancelAbandoned: o.Cancel}
-	}
 	for i := range o.Clients {
 		c := &client{w: w, id: i}
 		script := wiretest.ScriptOptions{Client: fmt.Sprintf("c%d", i)}
@@ -139,9 +154,9 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 			script.Without = wiretest.Discards | wiretest.Reported | wiretest.Unreported
 		}
 		if o.Modes {
-			c.mode = relay.Mode(rnd.IntN(len(w.modes)))
+			c.mode = relay.Mode(rnd.IntN(modes))
 		}
-		if c.mode == relay.Single {
+		if c.single = c.mode == relay.Single; c.single {
 			script.Without |= wiretest.Transactions // which are refused
 		}
 		c.player = wiretest.NewPlayer(wiretest.Script(rnd, script))
@@ -150,6 +165,9 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	}
 	for range o.Controls {
 		w.after(w.delay(40_000_000), w.administer)
+	}
+	if o.Drains {
+		w.after(w.delay(60_000_000), w.drain)
 	}
 	err := w.play()
 	counts := w.core.Counts()
@@ -161,59 +179,6 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 		r.Bytes += len(c.got)
 	}
 	return r, err
-}
-
-// plan is what the gate enforces: a workload for each mode.
-func (w *world) plan() admission.Plan {
-	p := admission.Plan{Slots: w.o.Slots, Connections: w.o.Budget}
-	for range w.modes {
-		p.Workloads = append(p.Workloads, admission.Workload{
-			MaxWait: w.o.MaxWait, MaxWaiting: w.o.MaxWaiting, SessionWait: w.o.MaxWait,
-			Share: 1 / float64(len(w.modes)), Lendable: 1, Borrow: 1,
-		})
-	}
-	return p
-}
-
-func (w *world) poolOptions() pool.Options {
-	return pool.Options{
-		Budget: w.o.Budget, ConnectParallel: 2, ConnectRate: 1000, Lifetime: w.o.Lifetime, IdleTimeout: 3 * w.o.Lifetime, Rand: w.rnd.Float64,
-	}
-}
-
-// administer does one of the things that administrators do.
-func (w *world) administer() {
-	every := func(k *session.KeyInfo) bool { return true }
-	if w.rnd.IntN(2) == 0 {
-		role := w.role(w.rnd.IntN(w.o.Clients))
-		every = func(k *session.KeyInfo) bool { return k.Role == role }
-	}
-	switch w.rnd.IntN(4) {
-	case 0:
-		w.core.Pause(w.now, every)
-		w.after(w.delay(30_000_000), func() {
-			w.core.Resume(w.now, func(*session.KeyInfo) bool { return true })
-			w.afterHandler()
-		})
-	case 1:
-		w.core.Reconnect(w.now, every)
-	case 2:
-		w.o.Slots = 1 + w.rnd.IntN(w.o.Budget)
-		w.core.Regroup()
-		w.core.Reconfigure(w.now, w.plan(), w.poolOptions())
-	case 3:
-		c := w.clients[w.rnd.IntN(len(w.clients))]
-		if c.cl != nil {
-			c.cl.Depart(w.now, &wire.Error{Severity: "FATAL", Code: "57P01", Message: "pgweir: go"}, session.Killed)
-		}
-	}
-	w.afterHandler()
-}
-
-// Group implements session.Env.
-func (w *world) Group(cl *session.Client) *session.Group {
-	c := cl.Tag.(*client)
-	return w.core.Group(cl.Info(), "db", cl.Info().Role, w.modes[c.mode])
 }
 
 // Refused implements session.Env.
@@ -244,10 +209,11 @@ func (w *world) delay(d int64) int64 {
 	return 1 + w.rnd.Int64N(d)
 }
 
-// open counts a server socket that opens or has ended, and checks the budget.
+// open counts a server socket that opens or has ended, and checks the budget: after it
+// shrank nothing is opened until enough has ended.
 func (w *world) open(n int) {
 	w.opened += n
-	if w.opened > w.o.Budget {
+	if n > 0 && w.opened > w.o.Budget {
 		w.fail(fmt.Errorf("budget exceeded: %d server connections of %d", w.opened, w.o.Budget))
 	}
 }
@@ -260,6 +226,7 @@ func (w *world) fail(err error) {
 
 // afterHandler does what the event loop does at the end of a turn.
 func (w *world) afterHandler() bool {
+	w.inspect()
 	if w.core.TimerChanged() {
 		w.fire()
 	}
@@ -317,6 +284,8 @@ func (w *world) play() error {
 			return w.fault
 		}
 	}
+	w.o.Minimum = 0
+	w.reload(false)
 	settle := w.now + 20_000_000_000
 	for w.step(settle) {
 		if w.fault != nil {
