@@ -37,7 +37,6 @@ func (w *world) tick(dt int64) {
 	if dt == 0 {
 		return
 	}
-	slotFree := w.running() < w.plan.Slots
 	for _, s := range w.sessions {
 		k := s.w.Key
 		switch {
@@ -48,12 +47,18 @@ func (w *world) tick(dt int64) {
 		case w.set.Down(k):
 			s.away += dt
 			continue // on end
-		case w.set.Warming(k) && (slotFree || s.w.Want == admission.Session):
+		case w.lacksOnlyServer(s):
 		default:
 			s.counted += dt
 		}
 		s.away = 0
 	}
+}
+
+// lacksOnlyServer reports whether s could have a permit, and servers are being opened.
+func (w *world) lacksOnlyServer(s *session) bool {
+	may, _, _ := w.may(int(s.w.Workload), s.w.Want == admission.Session)
+	return may && w.set.Warming(s.w.Key)
 }
 
 func (w *world) workload(s *session) admission.Workload { return w.plan.Workloads[s.w.Workload] }
@@ -82,7 +87,6 @@ func (w *world) checkClock(s *session, v admission.Verdict) {
 // checkFired: nobody is left who waited for too long, and the next time is not
 // too late for anybody.
 func (w *world) checkFired(next int64) {
-	slotFree := w.running() < w.plan.Slots
 	for _, s := range w.sessions {
 		if !s.waiting || w.isPaused(s.w.Key) {
 			continue
@@ -92,7 +96,7 @@ func (w *world) checkFired(next int64) {
 		switch {
 		case served && w.set.Down(s.w.Key):
 			left = max(s.awayAt, s.w.Arrived()) + w.workload(s).NoServerWait - w.now
-		case served && w.set.Warming(s.w.Key) && (slotFree || s.w.Want == admission.Session):
+		case served && w.lacksOnlyServer(s):
 			left = math.MaxInt64 - w.now
 		}
 		if left <= 0 || next > w.now+left {
