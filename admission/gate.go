@@ -299,6 +299,13 @@ func (g *Gate) Reconfigure(now int64, p Plan, out []Verdict) []Verdict {
 	g.tick(now)
 	g.look(now)
 	g.set(p)
+	g.side[sessions].leave = 0 // until somebody wants a transaction again
+	for w := range g.loads {
+		if g.loads[w].lines[slots].n > 0 {
+			g.side[sessions].leave = 1
+		}
+	}
+	g.side[sessions].see()
 	for k := range g.keys {
 		for f := g.keys[k].flows; f != nil; f = f.next {
 			if f.line.load != nil {

@@ -29,6 +29,8 @@ type plan struct {
 	settings map[string]string // of PostgreSQL, beyond the package's
 	top      string            // configuration of pgweir before its first table
 	more     string            // further tables of it
+	reserve  int               // connections beside the slots; 0 means 1, the one for control
+	upstream string            // more keys of its upstream
 }
 
 // front is where the clients of a test connect: pgweir with a cluster behind it, or, in
@@ -74,7 +76,7 @@ func (f *front) before(t *testing.T, p plan) *front {
 	if slots == 0 {
 		slots = 4
 	}
-	budget := slots + 1 // one place is reserved, for control
+	budget := slots + max(p.reserve, 1)
 	f.sql(t, "postgres", "alter role app connection limit "+strconv.Itoa(budget))
 	f.await(t, "count(*) = 0 from pg_stat_activity where usename = 'app'") // of an earlier pgweir
 	proc := pgtest.Pgweir(t, f.config(t, p, budget))
@@ -129,14 +131,15 @@ auth_file = %q
 [upstream.main]
 url       = %q
 budget    = %d
-reserve   = 1
+reserve   = %d
 instances = 1
+%s
 
 [database."*"]
 upstream = "main"
 
 %s
-`, p.top, auth, file, f.cluster.URL(f.app), budget, more)
+`, p.top, auth, file, f.cluster.URL(f.app), budget, max(p.reserve, 1), p.upstream, more)
 }
 
 // userlist is a line of a password file in PgBouncer's format, where a quote is doubled and

@@ -171,8 +171,11 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 	p := &co.plan
 	p.Reset()
 	cl.seen = now
-	if cl.pending {
+	switch {
+	case cl.pending:
 		cl.bind(now)
+	case cl.server == nil && cl.stale() && cl.link.Tx() == wire.Idle:
+		cl.regroup(now) // also a BEGIN, which needs no server, is for the mode that is in force
 	}
 	for {
 		n, ev := cl.link.Input(b[used:], p)
