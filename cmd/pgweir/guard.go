@@ -41,14 +41,16 @@ type guard struct {
 func (g *guard) Reload(ctx context.Context) ([]proxy.Change, []proxy.Problem) {
 	_ = status.Notify(status.Reloading()) // without systemd there is nobody to tell
 	defer func() { _ = status.Notify("READY=1") }()
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	return g.change(ctx, nil, "reload")
 }
 
 // Set implements proxy.Configurator.
 func (g *guard) Set(ctx context.Context, key, value string) ([]proxy.Change, []proxy.Problem) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	set := maps.Clone(g.set)
-	g.mu.Unlock()
 	if set == nil {
 		set = make(map[string]string)
 	}
@@ -56,10 +58,8 @@ func (g *guard) Set(ctx context.Context, key, value string) ([]proxy.Change, []p
 	return g.change(ctx, set, "SET")
 }
 
-// change puts what the file and set say into force, or nothing.
+// change puts what the file and set say into force, or nothing. The caller holds mu.
 func (g *guard) change(ctx context.Context, set map[string]string, by string) ([]proxy.Change, []proxy.Problem) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	c, problems := g.read(set)
 	var s *proxy.Settings
 	if len(problems) == 0 {

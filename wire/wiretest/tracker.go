@@ -67,13 +67,12 @@ func (t *Tracker) Ended() bool { return t.ended }
 // one, 0 before the first.
 func (t *Tracker) Ready() (n int, state byte) { return t.ready, t.state }
 
-// Resync returns bytes to send when Unsure: Sync, Close of a statement that
-// does not exist, Sync. They change nothing in any state, and the CloseComplete
-// marks the place.
+// Resync returns bytes to send when Unsure: Sync, Close of the unnamed statement, Sync.
+// They change nothing else in any state, and the CloseComplete marks the place.
 func (t *Tracker) Resync() []byte {
 	t.resync = wire.MsgCloseComplete
 	b := wire.AppendEmpty(nil, wire.MsgSync)
-	b = wire.AppendClose(b, 'S', "resync")
+	b = wire.AppendClose(b, 'S', "")
 	return wire.AppendEmpty(b, wire.MsgSync)
 }
 

@@ -214,8 +214,8 @@ func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*clu
 		database: c.Database, role: c.User, dbname: dbname, user: c.User, params: params,
 		minor: c.Startup.Speaks(), credentials: c.Credentials,
 	}
-	if db.User != "" && db.User != c.User {
-		a.user, a.credentials = db.User, credentialsOf(s, db.User)
+	if a.user = db.serverRole(c.User); a.user != c.User {
+		a.credentials = credentialsOf(s, a.user)
 	}
 	a.passwords = db.Passwords
 	return px.upstream(db.Upstream), a, nil

@@ -116,7 +116,8 @@ func (px *Proxy) until(ctx context.Context, w *watcher) error {
 func (px *Proxy) Pause(ctx context.Context, database string) error {
 	var w *watcher
 	err := px.control(ctx, database, func(now int64, sc scope) {
-		sc.each(px, func(up *cluster, meant func(*session.KeyInfo) bool) { up.core.Pause(now, meant) })
+		px.paused = px.paused || sc.up == nil
+		sc.each(px, func(up *cluster, _ func(*session.KeyInfo) bool) { up.core.Pause(now, sc.database) })
 		w = px.await(func() bool { return px.count(sc, func(*pool.Server) bool { return true }) == 0 })
 		px.watch()
 	})
@@ -137,8 +138,11 @@ func all(database string) string {
 // Resume implements Control.
 func (px *Proxy) Resume(ctx context.Context, database string) (changed bool, err error) {
 	err = px.control(ctx, database, func(now int64, sc scope) {
-		sc.each(px, func(up *cluster, meant func(*session.KeyInfo) bool) {
-			changed = up.core.Resume(now, meant) || changed
+		if sc.up == nil {
+			changed, px.paused = px.paused, false
+		}
+		sc.each(px, func(up *cluster, _ func(*session.KeyInfo) bool) {
+			changed = up.core.Resume(now, sc.database) || changed
 		})
 	})
 	if changed {
@@ -188,8 +192,9 @@ var killed = &wire.Error{
 func (px *Proxy) Kill(ctx context.Context, database string) error {
 	px.o.Log.Warn("kill", "database", all(database))
 	return px.control(ctx, database, func(now int64, sc scope) {
+		px.paused = px.paused || sc.up == nil
 		sc.each(px, func(up *cluster, meant func(*session.KeyInfo) bool) {
-			up.core.Pause(now, meant)
+			up.core.Pause(now, sc.database)
 			px.sessions.each(up.core, func(cl *session.Client) {
 				if meant(cl.Info()) {
 					cl.Kill(killed, session.Killed, now)
@@ -258,7 +263,11 @@ func (px *Proxy) Apply(ctx context.Context, s *Settings) error {
 			u := &s.Upstreams[i]
 			known[u.Name] = true
 			if px.upstreams[u.Name] == nil {
-				px.upstreams[u.Name] = newCluster(px, u, s, px.shared)
+				up := newCluster(px, u, s, px.shared)
+				if px.paused {
+					up.core.Pause(now, "")
+				}
+				px.upstreams[u.Name] = up
 			}
 		}
 		px.mu.Unlock()
@@ -272,7 +281,7 @@ func (px *Proxy) Apply(ctx context.Context, s *Settings) error {
 		}
 		for _, up := range px.upstreams {
 			px.sessions.each(up.core, func(cl *session.Client) {
-				if !up.houses(cl.Group(), s) {
+				if g := cl.Group(); !up.houses(s, g.Database, g.Role, g.Key) {
 					cl.Depart(now, moved, session.Reloaded)
 				}
 			})

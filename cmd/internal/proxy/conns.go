@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"runtime/debug"
 
@@ -29,20 +30,37 @@ func (h *clientConn) Open(c *loop.Conn, now int64) {
 	h.who = nil
 	px.lastID++
 	h.id = px.lastID
-	if len(co.Groups()) >= maxGroups {
-		px.refuseOpen(c, tooManyNames, h.addr)
+	params := relay.NewParams(who.params)
+	application, _ := params.Get("application_name")
+	if e := h.refused(who, application); e != nil {
+		px.refuseOpen(c, e, h.addr)
 		return
 	}
 	info := co.Key(who.dbname, who.user)
 	info.Target = who.target(info.Target)
 	pid := px.sessions.add()
-	params := relay.NewParams(who.params)
-	application, _ := params.Get("application_name")
 	g := h.up.group(info, h, who.database, who.role, application)
 	h.cl = co.NewClient(c, g, params, who.key(pid))
 	h.cl.Tag = h
 	px.sessions.set(pid, h.cl)
 	h.cl.Start(now)
+}
+
+// refused tells why a client that has authenticated can't have a session here: a reload has
+// come in between, or there are too many names already and its own is a new one.
+func (h *clientConn) refused(who *admitted, application string) *wire.Error {
+	up := h.up
+	if !up.houses(up.px.settings.Load(), who.database, who.role, &session.KeyInfo{Database: who.dbname, Role: who.user}) {
+		return moved
+	}
+	if len(up.core.Groups()) < up.px.maxGroups {
+		return nil
+	}
+	k := up.core.FindKey(who.dbname, who.user)
+	if k == nil || up.core.FindGroup(k, who.database, who.role, up.workload(h, who.database, who.role, application)) == nil {
+		return tooManyNames
+	}
+	return nil
 }
 
 // maxGroups bounds what is kept for ever of the databases and roles that clients have
@@ -125,11 +143,14 @@ func (up *cluster) Ended(cl *session.Client, reason session.Reason) {
 type serverConn struct {
 	up     *cluster
 	sv     *session.Server
-	opened func(c *loop.Conn, now int64)
+	opened func(c *loop.Conn, now int64) // nil once it was
 }
 
 // Open implements loop.Opener: the server is ready.
-func (h *serverConn) Open(c *loop.Conn, now int64) { h.opened(c, now) }
+func (h *serverConn) Open(c *loop.Conn, now int64) {
+	h.opened(c, now)
+	h.opened = nil
+}
 
 // Data implements loop.Handler.
 func (h *serverConn) Data(_ *loop.Conn, b []byte, now int64) (used int) {
@@ -152,7 +173,15 @@ func (h *serverConn) Hangup(*loop.Conn, int64) {}
 func (h *serverConn) EOF(_ *loop.Conn, now int64) { h.sv.Gone(now) }
 
 // End implements loop.Handler.
-func (h *serverConn) End(_ *loop.Conn, _ loop.End, now int64) { h.sv.Gone(now) }
+func (h *serverConn) End(_ *loop.Conn, _ loop.End, now int64) {
+	if h.opened != nil { // never was: the kernel did not take the descriptor
+		h.up.dialFailed(h.sv, errNotTaken)
+		return
+	}
+	h.sv.Gone(now)
+}
+
+var errNotTaken = errors.New("the kernel did not take the connection's descriptor")
 
 // panicked keeps one session's bad luck from ending all: it is logged with its
 // stack and the session is ended. A second panic on the way is not caught.

@@ -27,6 +27,21 @@ func (a *admitted) target(old any) any {
 	return &target{a.credentials, a.passwords}
 }
 
+// credentials brings what the servers of a group's key log in with to what a reload says:
+// who keeps its connections does not log in again to bring it along.
+func (up *cluster) credentials(g *session.Group, s *Settings) {
+	t, ok := g.Key.Target.(*target)
+	if !ok || !up.houses(s, g.Database, g.Role, g.Key) {
+		return
+	}
+	db, _ := s.route(g.Database)
+	now := admitted{credentials: credentialsOf(s, g.Key.Role), passwords: db.Passwords}
+	if g.Key.Role == g.Role && now.credentials == (login.Credentials{}) {
+		now.credentials = t.credentials // what a client has proved
+	}
+	g.Key.Target = now.target(t)
+}
+
 // backend is what is known of a server beside its session: where it is and what a cancel
 // for it needs.
 type backend struct {

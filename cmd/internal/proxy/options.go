@@ -98,6 +98,14 @@ type Database struct {
 	Passwords upstream.Passwords // of User; nil = what is known of it from Secrets or the upstream
 }
 
+// serverRole is the role of the servers of clients of a role.
+func (d *Database) serverRole(role string) string {
+	if d.User != "" {
+		return d.User
+	}
+	return role
+}
+
 // Workload is how a group of clients is treated.
 type Workload struct {
 	Name                               string

@@ -33,6 +33,9 @@ type Proxy struct {
 	endings  [session.Reasons]uint64
 	sweptAt  int64
 	lastID   uint64
+	paused   bool // everything, also upstreams that a reload brings
+
+	maxGroups int // of an upstream
 
 	mu        sync.Mutex
 	upstreams map[string]*cluster // grows only
@@ -54,7 +57,7 @@ func New(o Options) (*Proxy, error) {
 	px := &Proxy{
 		o: o, upstreams: make(map[string]*cluster), drained: make(chan struct{}), ended: make(chan struct{}),
 		logins: make(chan struct{}, o.MaxLogins), cpu: make(chan struct{}, loginWorkers()),
-		stop: make(chan Shutdown, 16), started: time.Now(),
+		stop: make(chan Shutdown, 16), started: time.Now(), maxGroups: maxGroups,
 	}
 	px.sessions.process = o.Process << processShift
 	l, err := loop.New(loop.Options{Timer: px.fire, EndOfTurn: px.endOfTurn})
@@ -133,19 +136,28 @@ func (px *Proxy) Stats() loop.Stats { return px.loop.Stats() }
 // post runs f on the loop thread.
 func (px *Proxy) post(f func(now int64)) { px.loop.Post(&loop.Task{Run: f}) }
 
-// do runs f on the loop thread and waits for its end.
+// do runs f on the loop thread and waits for its end. Where it returns an error, f has not
+// run and never will.
 func (px *Proxy) do(ctx context.Context, f func(now int64)) error {
+	var taken atomic.Bool // by f, or by whoever has given up
 	done := make(chan struct{})
 	px.post(func(now int64) {
-		defer close(done)
-		f(now)
+		if taken.CompareAndSwap(false, true) {
+			defer close(done)
+			f(now)
+		}
 	})
+	err := ErrEnded
 	select {
 	case <-done:
 		return nil
 	case <-px.ended:
-		return ErrEnded
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
+	if taken.CompareAndSwap(false, true) {
+		return err
+	}
+	<-done // it runs, or has just ended
+	return nil
 }

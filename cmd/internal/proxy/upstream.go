@@ -123,11 +123,14 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 			up.reserved[g.Key.Key] = true
 		}
 	}
+	for _, g := range up.core.Groups() {
+		up.credentials(g, s)
+	}
 	up.core.Regroup()
 	up.core.Reconfigure(now, up.gatePlan(u), up.poolOptions(u))
 	up.core.Treat(func(g *session.Group) *session.Workload {
 		i, known := indexOf(s, g.Workload.Name)
-		if !known || !up.houses(g, s) {
+		if !known || !up.houses(s, g.Database, g.Role, g.Key) {
 			return nil
 		}
 		return up.workloads[i][flag(g.Workload.Reserved)]
@@ -141,17 +144,11 @@ func (up *cluster) disown(now int64) {
 	up.core.Reconnect(now, func(*session.KeyInfo) bool { return true })
 }
 
-// houses reports whether the clients of a group would still come to the servers of its key.
-func (up *cluster) houses(g *session.Group, s *Settings) bool {
-	db, dbname := s.route(g.Database)
-	if db == nil || db.Upstream != up.name {
-		return false
-	}
-	user := g.Role
-	if db.User != "" {
-		user = db.User
-	}
-	return dbname == g.Key.Database && user == g.Key.Role
+// houses reports whether clients of a role that ask for a database come to the servers of
+// that key.
+func (up *cluster) houses(s *Settings, database, role string, k *session.KeyInfo) bool {
+	db, dbname := s.route(database)
+	return db != nil && db.Upstream == up.name && dbname == k.Database && db.serverRole(role) == k.Role
 }
 
 func flag(b bool) int {
@@ -173,13 +170,17 @@ func indexOf(s *Settings, name string) (int, bool) {
 
 // group finds the group of a client by what it says of itself. Loop thread.
 func (up *cluster) group(k *session.KeyInfo, c *clientConn, database, role, application string) *session.Group {
-	s := up.px.settings.Load()
-	i := s.WorkloadOf(database, role, application, c.ip)
-	reserved := up.o.Load().reserves(role)
-	if reserved {
+	w := up.workload(c, database, role, application)
+	if w.Reserved {
 		up.reserved[k.Key] = true
 	}
-	return up.core.Group(k, database, role, up.workloads[i][flag(reserved)])
+	return up.core.Group(k, database, role, w)
+}
+
+// workload finds a client's workload by what it says of itself. Loop thread.
+func (up *cluster) workload(c *clientConn, database, role, application string) *session.Workload {
+	i := up.px.settings.Load().WorkloadOf(database, role, application, c.ip)
+	return up.workloads[i][flag(up.o.Load().reserves(role))]
 }
 
 // Group implements session.Env.

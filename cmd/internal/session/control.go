@@ -16,40 +16,65 @@ func (co *Core) Reconfigure(now int64, p admission.Plan, o pool.Options) {
 	co.act(now)
 }
 
-// keysOf returns the keys that are meant.
-func (co *Core) keysOf(meant func(*KeyInfo) bool) (list []admission.Key) {
+// pauses is what is paused, also of keys that come later: all databases or none, and those
+// that are otherwise.
+type pauses struct {
+	all    bool
+	others map[string]bool
+}
+
+func (p *pauses) covers(database string) bool { return p.all != p.others[database] }
+
+// set pauses a database, or all if it is "", or ends that. It reports whether something is
+// different.
+func (p *pauses) set(database string, paused bool) (changed bool) {
+	if database == "" {
+		changed = p.all != paused || len(p.others) > 0
+		p.all = paused
+		clear(p.others)
+		return changed
+	}
+	if changed = p.covers(database) != paused; !changed {
+		return false
+	}
+	if p.others == nil {
+		p.others = make(map[string]bool)
+	}
+	if paused == p.all {
+		delete(p.others, database)
+	} else {
+		p.others[database] = true
+	}
+	return true
+}
+
+// keysOf returns the keys of a database on the server, or all if it is "".
+func (co *Core) keysOf(database string) (list []admission.Key) {
 	for _, k := range co.keys {
-		if meant(k) {
+		if database == "" || k.Database == database {
 			list = append(list, k.Key)
 		}
 	}
 	return list
 }
 
-// Pause stops giving servers to the clients of some keys, stops the clocks of those who
-// wait, and closes the servers of those keys as they become free.
-func (co *Core) Pause(now int64, meant func(*KeyInfo) bool) {
-	list := co.keysOf(meant)
+// Pause stops giving servers to the clients of a database on the server, or of all if it is
+// "", stops the clocks of those who wait, and closes the servers as they become free.
+func (co *Core) Pause(now int64, database string) {
+	co.paused.set(database, true)
+	list := co.keysOf(database)
 	co.gate.Pause(now, list)
-	co.paused = append(co.paused, meant)
 	for _, k := range list {
 		co.keep(co.keys[k])
 	}
-	co.Reconnect(now, meant)
+	co.Reconnect(now, func(k *KeyInfo) bool { return database == "" || k.Database == database })
 }
 
-// Resume ends every Pause of the keys that are meant.
-// It reports whether there was one. Keys that come later are not paused any more.
-func (co *Core) Resume(now int64, meant func(*KeyInfo) bool) (changed bool) {
-	changed = len(co.paused) > 0
-	co.paused = nil
-	for _, k := range co.keys {
-		if co.gate.Paused(k.Key) && !meant(k) {
-			co.paused = append(co.paused, func(o *KeyInfo) bool { return o == k })
-		}
-	}
-	changed = changed && len(co.paused) < len(co.keys)
-	list := co.keysOf(meant)
+// Resume ends the pause of a database on the server, or of all if it is "". It reports
+// whether there was one.
+func (co *Core) Resume(now int64, database string) (changed bool) {
+	changed = co.paused.set(database, false)
+	list := co.keysOf(database)
 	co.deliver(now, co.gate.Resume(now, list, co.verdicts))
 	for _, k := range list {
 		co.keep(co.keys[k])
@@ -114,4 +139,4 @@ func (cl *Client) Depart(now int64, e *wire.Error, reason Reason) {
 }
 
 // AnyPaused reports whether anything is paused.
-func (co *Core) AnyPaused() bool { return len(co.paused) > 0 }
+func (co *Core) AnyPaused() bool { return co.paused.all || len(co.paused.others) > 0 }

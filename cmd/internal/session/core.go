@@ -20,8 +20,7 @@ type Core struct {
 	byKey   map[keyName]*KeyInfo
 	groups  []*Group
 	byGroup map[groupName]*Group
-	// paused says which keys are paused, also of those that come later.
-	paused []func(*KeyInfo) bool
+	paused  pauses
 	// generation is that of the configuration by which clients were grouped.
 	generation uint32
 
@@ -94,14 +93,15 @@ func (co *Core) Key(database, role string) *KeyInfo {
 		}
 		co.keys = append(co.keys, k)
 		co.byKey[n] = k
-		for _, meant := range co.paused {
-			if meant(k) {
-				co.gate.Pause(0, []admission.Key{k.Key})
-			}
+		if co.paused.covers(database) {
+			co.gate.Pause(0, []admission.Key{k.Key})
 		}
 	}
 	return k
 }
+
+// FindKey returns the key of a database and role, or nil if it is not known.
+func (co *Core) FindKey(database, role string) *KeyInfo { return co.byKey[keyName{database, role}] }
 
 // Failure returns why the last login failed and when; nil after one that did not.
 func (k *KeyInfo) Failure() (*wire.Error, int64) { return k.failure, k.failedAt }

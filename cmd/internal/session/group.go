@@ -73,6 +73,11 @@ func (co *Core) Group(k *KeyInfo, database, role string, w *Workload) *Group {
 	return g
 }
 
+// FindGroup is Group for one that is known; else it returns nil.
+func (co *Core) FindGroup(k *KeyInfo, database, role string, w *Workload) *Group {
+	return co.byGroup[groupName{k.Key, database, role, w.Name, w.Reserved}]
+}
+
 // Groups returns all groups that were ever seen. The caller must not change the list.
 func (co *Core) Groups() []*Group { return co.groups }
 

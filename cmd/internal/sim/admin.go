@@ -118,16 +118,16 @@ func (w *world) reload(rename bool) {
 
 // administer does one of the things that administrators do.
 func (w *world) administer() {
-	meant := func(*session.KeyInfo) bool { return true }
+	database := ""
 	if w.rnd.IntN(2) == 0 {
-		role := w.role(w.rnd.IntN(w.o.Clients))
-		meant = func(k *session.KeyInfo) bool { return k.Role == role }
+		database = "db" + w.role(w.rnd.IntN(w.o.Clients))
 	}
+	meant := func(k *session.KeyInfo) bool { return database == "" || k.Database == database }
 	c := w.clients[w.rnd.IntN(len(w.clients))]
 	gone := &wire.Error{Severity: "FATAL", Code: "57P01", Message: "pgweir: go"}
 	switch w.rnd.IntN(8) {
 	case 0:
-		w.core.Pause(w.now, meant)
+		w.core.Pause(w.now, database)
 		w.after(w.delay(30_000_000), w.resume)
 	case 1:
 		w.core.Reconnect(w.now, meant)
@@ -143,7 +143,7 @@ func (w *world) administer() {
 		}
 		w.reload(w.rnd.IntN(2) == 0)
 	case 5:
-		w.core.Pause(w.now, meant)
+		w.core.Pause(w.now, database)
 		for _, c := range w.clients {
 			if c.cl != nil && meant(c.cl.Info()) {
 				c.cl.Kill(gone, session.Killed, w.now)
@@ -166,7 +166,7 @@ func (w *world) administer() {
 
 // resume ends every pause.
 func (w *world) resume() {
-	w.core.Resume(w.now, func(*session.KeyInfo) bool { return true })
+	w.core.Resume(w.now, "")
 	w.afterHandler()
 }
 
@@ -225,5 +225,5 @@ func (w *world) inspect() {
 // Group implements session.Env.
 func (w *world) Group(cl *session.Client) *session.Group {
 	c := cl.Tag.(*client)
-	return w.core.Group(cl.Info(), "db", cl.Info().Role, w.loads.of(c))
+	return w.core.Group(cl.Info(), cl.Info().Database, cl.Info().Role, w.loads.of(c))
 }

@@ -41,8 +41,8 @@ func (c *client) role() string { return c.w.role(c.id) }
 func (c *client) login() {
 	w := c.w
 	c.conn = &conn{w: w, peer: clientPeer{c}, window: 1 << 12}
-	info := w.core.Key("db", c.role())
-	g := w.core.Group(info, "db", info.Role, w.loads.of(c))
+	info := w.core.Key("db"+c.role(), c.role())
+	g := w.core.Group(info, info.Database, info.Role, w.loads.of(c))
 	c.cl = w.core.NewClient(c.conn, g, relay.NewParams(c.params), wire.NewCancelKey(uint32(c.id+1), 0))
 	c.cl.Tag = c
 	c.conn.h = clientEvents{c.cl}

@@ -1,0 +1,277 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/loop"
+	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/upstream"
+	"github.com/pgweir/pgweir/pool"
+	"github.com/pgweir/pgweir/wire"
+)
+
+// reload puts a changed copy of the settings into force.
+func reload(t *testing.T, px *Proxy, change func(*Settings)) {
+	t.Helper()
+	s := *px.settings.Load()
+	s.Upstreams, s.Databases, s.Workloads = slices.Clone(s.Upstreams), slices.Clone(s.Databases), slices.Clone(s.Workloads)
+	change(&s)
+	if err := px.Apply(t.Context(), &s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// look runs f on the loop.
+func look(t *testing.T, px *Proxy, f func(now int64)) {
+	t.Helper()
+	if err := px.do(t.Context(), f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits for what is true on the loop.
+func until(t *testing.T, px *Proxy, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		is := false
+		look(t, px, func(int64) { is = holds() })
+		if is {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came true: %s", what)
+		}
+		settled(t, px)
+	}
+}
+
+// What nobody waits for any more is not done later, behind the caller's back.
+func TestWhatWasGivenUpIsNotDone(t *testing.T) {
+	px, _ := start(t, nil)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	px.post(func(int64) { close(entered); <-leave })
+	<-entered
+	ctx, cancel := context.WithCancelCause(t.Context())
+	errWhy := errors.New("why")
+	cancel(errWhy)
+	done := false
+	err := px.do(ctx, func(int64) { done = true })
+	close(leave)
+	look(t, px, func(int64) {})
+	if !errors.Is(err, errWhy) || done {
+		t.Errorf("%v, done %v", err, done)
+	}
+}
+
+// A client that was about to log in to what a reload has taken away does not stay there.
+func TestReloadDuringALogin(t *testing.T) {
+	for name, change := range map[string]func(*Settings){
+		"the database is gone":        func(s *Settings) { s.Databases = nil },
+		"it has another name":         func(s *Settings) { s.Databases[0].DBName = "other" },
+		"its servers have their role": func(s *Settings) { s.Databases[0].User = "owner" },
+		"it is elsewhere": func(s *Settings) {
+			u := s.Upstreams[0]
+			u.Name = "elsewhere"
+			s.Upstreams = append(s.Upstreams, u)
+			s.Databases[0].Upstream = u.Name
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			px, address := start(t, func(o *Options) {
+				o.Settings.Method = login.Password
+				o.Settings.Secrets = login.NewBook(map[string]login.Secret{"app": {Plain: "secret"}})
+			})
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			_ = conn.SetDeadline(time.Now().Add(patience))
+			b, err := wire.AppendStartup(nil, 0, []wire.Param{{Name: "user", Value: "app"}, {Name: "database", Value: "db"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			if typ, _, err := wire.ReadMessage(conn, 1000); err != nil || typ != wire.MsgAuthentication {
+				t.Fatalf("%c %v", typ, err)
+			}
+			reload(t, px, change)
+			if _, err := conn.Write(wire.AppendPassword(nil, "secret")); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				typ, body, err := wire.ReadMessage(conn, 1000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if typ == wire.MsgErrorResponse {
+					wantCode(t, wire.ErrorFields(body), "57P01")
+					break
+				}
+				if typ == wire.MsgReadyForQuery {
+					t.Fatal("it is let in")
+				}
+			}
+			until(t, px, "nobody is left", func() bool { return px.clients.Load() == 0 })
+		})
+	}
+}
+
+// Names that nobody has used before are refused when there are too many, those of others
+// are not.
+func TestTooManyNames(t *testing.T) {
+	px, address := start(t, func(o *Options) { o.Settings.Databases = []Database{{Name: "*", Upstream: "main"}} })
+	look(t, px, func(int64) { px.maxGroups = 2 })
+	for _, name := range []string{"a", "b"} {
+		if _, err := connect(t, address, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := connect(t, address, "c")
+	wantCode(t, err, "53400")
+	if _, err := connect(t, address, "a"); err != nil {
+		t.Error(err)
+	}
+	look(t, px, func(int64) {
+		if n := len(px.upstreams["main"].core.Keys()); n != 2 {
+			t.Errorf("%d keys are kept", n)
+		}
+	})
+}
+
+// New passwords are for those who are connected already, too.
+func TestReloadBringsNewPasswords(t *testing.T) {
+	px, address := start(t, func(o *Options) {
+		o.Settings.Databases = append(o.Settings.Databases, Database{Name: "owned", Upstream: "main", User: "owner", Passwords: upstream.Fixed("old")})
+		o.Settings.Secrets = login.NewBook(map[string]login.Secret{"app": {Plain: "old"}})
+	})
+	for _, name := range []string{"db", "owned"} {
+		if _, err := connect(t, address, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reload(t, px, func(s *Settings) {
+		s.Databases[1].Passwords = upstream.Fixed("new")
+		s.Secrets = login.NewBook(map[string]login.Secret{"app": {Plain: "new"}})
+	})
+	look(t, px, func(int64) {
+		for _, k := range px.upstreams["main"].core.Keys() {
+			got := k.Target.(*target)
+			if k.Role == "app" && got.credentials.Password != "new" || k.Role == "owner" && got.passwords != upstream.Fixed("new") {
+				t.Errorf("%s logs in with %+v", k.Role, got)
+			}
+		}
+	})
+}
+
+// A descriptor that the kernel does not take is a login that has failed.
+func TestServerThatIsNotAdopted(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	px, address := start(t, func(o *Options) {
+		o.Settings.Upstreams[0].Hosts = upstream.Options{
+			Hosts: []upstream.Host{{Network: "tcp", Address: ln.Addr().String()}}, ConnectTimeout: time.Second,
+		}
+		o.Settings.Workloads[0].NoServerWait = time.Millisecond
+	})
+	refused := make(chan error, 1)
+	go func() {
+		_, err := login.Dial(context.Background(), login.Target{Network: "tcp", Address: address, User: "app", Database: "db"})
+		refused <- err
+	}()
+	up := px.upstreams["main"]
+	var dialling []*pool.Server
+	until(t, px, "a server is being opened", func() bool {
+		dialling = up.core.Set().Servers(nil)
+		return len(dialling) > 0
+	})
+	look(t, px, func(now int64) {
+		h := &serverConn{up: up, sv: dialling[0].Payload.(*session.Server), opened: func(*loop.Conn, int64) {}}
+		h.End(nil, 0, now)
+	})
+	select {
+	case err := <-refused:
+		wantCode(t, err, "57P03")
+	case <-time.After(patience):
+		t.Fatal("nobody is told")
+	}
+}
+
+// A pause of everything is one also where nobody has come yet, and of what a reload brings.
+func TestPauseOfEverything(t *testing.T) {
+	px, address := start(t, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := px.Pause(ctx, ""); err != nil {
+		t.Fatal(err)
+	}
+	reload(t, px, func(s *Settings) {
+		u := s.Upstreams[0]
+		u.Name = "elsewhere"
+		s.Upstreams = append(s.Upstreams, u)
+		s.Databases = append(s.Databases, Database{Name: "other", Upstream: u.Name})
+	})
+	in := make(chan error, 1)
+	go func() {
+		s, err := login.Dial(context.Background(), login.Target{Network: "tcp", Address: address, User: "app", Database: "other"})
+		if err == nil {
+			err = s.Conn.Close()
+		}
+		in <- err
+	}()
+	up := px.upstreams["elsewhere"]
+	until(t, px, "it waits", func() bool { return up.core.Gate().Stats().Paused == 1 })
+	for _, want := range []bool{true, false} {
+		if changed, err := px.Resume(ctx, ""); err != nil || changed != want {
+			t.Fatalf("changed %v, %v", changed, err)
+		}
+	}
+	select {
+	case err := <-in:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-ctx.Done():
+		t.Error("it is still paused")
+	}
+}
+
+// Servers are kept open for workloads, databases and upstreams that there are.
+func TestMinimumsEndWithWhatTheyAreFor(t *testing.T) {
+	for name, change := range map[string]func(*Settings){
+		"workload": func(s *Settings) {
+			s.Workloads = []Workload{{Name: "another", Share: 1, MaxWait: patience}}
+		},
+		"database": func(s *Settings) { s.Databases = nil },
+		"upstream": func(s *Settings) {
+			s.Upstreams[0].Name, s.Databases = "another", []Database{{Name: "db", Upstream: "another"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			px, address := start(t, func(o *Options) {
+				o.Settings.Workloads[0].MinPoolSize = 2
+				o.Settings.Upstreams[0].IdleTimeout = time.Millisecond
+				o.Settings.WorkloadOf = func(string, string, string, netip.Addr) int { return 0 }
+			})
+			if _, err := connect(t, address, "db"); err != nil {
+				t.Fatal(err)
+			}
+			up := px.upstreams["main"]
+			until(t, px, "two servers are open", func() bool { return up.core.Set().Stats().Idle == 2 })
+			reload(t, px, change)
+			until(t, px, "none is", func() bool { st := up.core.Set().Stats(); return st.Idle+st.Dialling+st.Closing == 0 })
+		})
+	}
+}
