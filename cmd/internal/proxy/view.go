@@ -69,6 +69,13 @@ func (up *cluster) down() bool {
 	return false
 }
 
+// forgotten reports whether the configuration has the upstream no more, and nothing is left of
+// it but its counts.
+func (up *cluster) forgotten() bool {
+	st := up.core.Set().Stats()
+	return up.disowned && up.core.Clients() == 0 && st.Idle+st.Busy+st.Dialling+st.Closing == 0
+}
+
 func (v *view) fill() {
 	px, out := v.px, v.out
 	out.Now, out.Started = v.at, px.started
@@ -81,7 +88,9 @@ func (v *view) fill() {
 		}
 	}
 	for _, up := range px.upstreams {
-		v.upstream(up)
+		if !up.forgotten() {
+			v.upstream(up)
+		}
 	}
 	for r, n := range px.endings {
 		if n > 0 {
@@ -137,6 +146,17 @@ func (v *view) database(name string) *DatabaseState {
 		d.Host, d.Port = hostPort(u.Hosts.Hosts[0].Network, u.Hosts.Hosts[0].Address)
 	}
 	return d
+}
+
+// databaseOf returns the row of a group's database: nil if it has been taken out of the
+// configuration and its clients have left.
+func (v *view) databaseOf(g *session.Group) *DatabaseState {
+	if g.Clients == 0 && v.databases[g.Database] == nil {
+		if entry, _ := v.s.route(g.Database); entry == nil {
+			return nil
+		}
+	}
+	return v.database(g.Database)
 }
 
 // hostPort splits an address; of a socket's path it is the directory.
@@ -234,11 +254,13 @@ func (v *view) pools(up *cluster) {
 		r.Mode = g.Workload.Mode.String()
 		addTraffic(&r.Traffic, g)
 		addTraffic(&v.out.Traffic, g)
-		d, ro := v.database(g.Database), v.role(g.Role)
-		d.Clients += g.Clients
-		d.MinPoolSize = max(d.MinPoolSize, g.Workload.Minimum)
-		d.Mode, d.Paused = r.Mode, r.Paused
-		addTraffic(&d.Traffic, g)
+		ro := v.role(g.Role)
+		if d := v.databaseOf(g); d != nil {
+			d.Clients += g.Clients
+			d.MinPoolSize = max(d.MinPoolSize, g.Workload.Minimum)
+			d.Mode, d.Paused = r.Mode, r.Paused
+			addTraffic(&d.Traffic, g)
+		}
 		ro.Clients += g.Clients
 		ro.Mode = r.Mode
 		addTraffic(&ro.Traffic, g)
