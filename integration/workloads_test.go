@@ -289,8 +289,14 @@ max_wait = "100ms"
 	}
 }
 
-// waiting is how many clients of a workload wait, as the console says.
+// waiting is how many clients of a workload wait.
 func (f *front) waiting(t *testing.T, workload string) string {
+	t.Helper()
+	return f.workload(t, workload, "waiting")
+}
+
+// workload is a column of SHOW WORKLOADS.
+func (f *front) workload(t *testing.T, workload, column string) string {
 	t.Helper()
 	console := f.app
 	console.Database = "pgweir"
@@ -309,7 +315,7 @@ func (f *front) waiting(t *testing.T, workload string) string {
 			}
 		}
 		if row["workload"] == workload {
-			return row["waiting"]
+			return row[column]
 		}
 	}
 	t.Fatalf("no workload %s in\n%s", workload, out)
