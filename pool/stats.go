@@ -48,16 +48,23 @@ type KeyStats struct {
 	RetryAt  int64 // no dial before, in the caller's ns; 0 = none failed
 }
 
+// Key returns a snapshot of one key.
+func (s *Set) Key(k admission.Key) KeyStats {
+	if int(k) >= len(s.keys) {
+		return KeyStats{Key: k}
+	}
+	e := &s.keys[k]
+	return KeyStats{
+		Key: k, Dialling: e.count[Dialling], Idle: e.count[Idle], Busy: e.count[Busy],
+		Closing: e.count[Closing], Waiting: e.demand, Minimum: e.minimum, Failures: e.failures, RetryAt: e.retryAt,
+	}
+}
+
 // Keys appends a snapshot of every key that has servers, waiters or failures.
 func (s *Set) Keys(out []KeyStats) []KeyStats {
 	for i := range s.keys {
-		k := &s.keys[i]
-		ks := KeyStats{
-			Key: admission.Key(i), Dialling: k.count[Dialling], Idle: k.count[Idle], Busy: k.count[Busy],
-			Closing: k.count[Closing], Waiting: k.demand, Minimum: k.minimum, Failures: k.failures, RetryAt: k.retryAt,
-		}
-		if ks != (KeyStats{Key: ks.Key}) {
-			out = append(out, ks)
+		if k := s.Key(admission.Key(i)); k != (KeyStats{Key: k.Key}) {
+			out = append(out, k)
 		}
 	}
 	return out

@@ -49,7 +49,8 @@ type Control interface {
 
 // Inspector is what can be seen of a running proxy. Proxy implements it.
 type Inspector interface {
-	// Snapshot returns the state of now.
+	// Snapshot returns the state of now. The loop is held up for well under a millisecond
+	// at a time, whatever there is to tell.
 	Snapshot(ctx context.Context) (*Snapshot, error)
 	// Clients calls f with the sessions, some hundred at a time.
 	Clients(ctx context.Context, f func([]ClientState) error) error

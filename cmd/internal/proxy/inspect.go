@@ -7,8 +7,9 @@ import (
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 )
 
-// Snapshot is what a proxy tells of itself at one moment. Nothing in it is shared with the
-// proxy: it may be kept.
+// Snapshot is what a proxy tells of itself. It is taken in a few turns of the event loop, the
+// more the more there is to tell, so that numbers of two rows may be of two moments. Nothing
+// in it is shared with the proxy: it may be kept.
 type Snapshot struct {
 	Now, Started time.Time
 	Draining     bool

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -125,21 +126,19 @@ func (s *Settings) route(name string) (*Database, string) {
 	for i := range s.Databases {
 		switch d := &s.Databases[i]; d.Name {
 		case name:
-			found = d
+			return d, d.onServer(name)
 		case "*":
-			if found == nil {
-				found = d
-			}
+			found = d
 		}
 	}
 	if found == nil {
 		return nil, ""
 	}
-	if found.DBName != "" {
-		return found, found.DBName
-	}
-	return found, name
+	return found, found.onServer(name)
 }
+
+// onServer is the name on the server of what a client calls name.
+func (d *Database) onServer(name string) string { return cmp.Or(d.DBName, name) }
 
 // reserves reports whether a role may use the upstream's reserve.
 func (u *Upstream) reserves(role string) bool { return slices.Contains(u.ReserveUsers, role) }

@@ -8,36 +8,49 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 )
 
-// view makes a snapshot. Loop thread.
+// view makes a snapshot of facts. It needs no loop thread.
 type view struct {
 	px  *Proxy
 	s   *Settings
-	now int64
-	at  time.Time
 	out *Snapshot
 
+	entries   map[string]*Database // as configured
 	databases map[string]*DatabaseState
+	at        map[place][]*DatabaseState // the databases by where their servers are
 	roles     map[string]*RoleState
 }
 
+// place is a database on an upstream.
+type place struct{ upstream, database string }
+
 // Snapshot implements Inspector.
 func (px *Proxy) Snapshot(ctx context.Context) (*Snapshot, error) {
-	v := view{px: px, s: px.settings.Load(), out: &Snapshot{}, databases: make(map[string]*DatabaseState), roles: make(map[string]*RoleState)}
-	err := px.do(ctx, func(now int64) {
-		v.now, v.at = now, time.Now()
-		v.fill()
-	})
+	out := &Snapshot{Started: px.started}
+	f, err := px.gather(ctx, px.do, out)
 	if err != nil {
 		return nil, err
 	}
+	px.compile(f, out)
+	return out, nil
+}
+
+// compile makes the snapshot.
+func (px *Proxy) compile(f *facts, out *Snapshot) {
+	v := view{
+		px: px, s: f.s, out: out, entries: make(map[string]*Database, len(f.s.Databases)),
+		databases: make(map[string]*DatabaseState), at: make(map[place][]*DatabaseState), roles: make(map[string]*RoleState),
+	}
+	for i := range f.s.Databases {
+		v.entries[f.s.Databases[i].Name] = &f.s.Databases[i]
+	}
+	slices.SortFunc(f.upstreams, func(a, b *upstreamFacts) int { return cmp.Compare(a.up.name, b.up.name) })
+	v.fill(f)
 	v.sort()
-	return v.out, nil
 }
 
 // Health implements Pulse.
@@ -76,9 +89,8 @@ func (up *cluster) forgotten() bool {
 	return up.disowned && up.core.Clients() == 0 && st.Idle+st.Busy+st.Dialling+st.Closing == 0
 }
 
-func (v *view) fill() {
+func (v *view) fill(f *facts) {
 	px, out := v.px, v.out
-	out.Now, out.Started = v.at, px.started
 	out.Draining = px.draining.Load()
 	out.Clients, out.LoggingIn = int(px.clients.Load()), len(px.logins)
 	out.MaxClients, out.MaxLogins = v.s.MaxClients, cap(px.logins)
@@ -87,24 +99,15 @@ func (v *view) fill() {
 			v.database(d.Name)
 		}
 	}
-	for _, up := range px.upstreams {
-		if !up.forgotten() {
-			v.upstream(up)
-		}
-	}
-	for r, n := range px.endings {
-		if n > 0 {
-			out.Ended = append(out.Ended, Count{session.Reason(r).String(), n})
-		}
+	for _, r := range f.upstreams {
+		v.upstream(r)
 	}
 	px.turned.mu.Lock()
 	for _, r := range slices.Sorted(maps.Keys(px.turned.reasons)) {
 		out.Turned = append(out.Turned, Count{r, px.turned.reasons[r]})
 	}
 	px.turned.mu.Unlock()
-	v.refusals()
-	out.Loop = px.loop.Stats()
-	v.memory()
+	v.refusals(f.refusals)
 }
 
 // addTraffic adds a group's traffic.
@@ -126,6 +129,9 @@ func addTraffic(t *Traffic, g *session.Group) {
 	t.WaitTime += g.Traffic.WaitTime
 }
 
+// entry is what a name is configured as; nil if it is not.
+func (v *view) entry(name string) *Database { return cmp.Or(v.entries[name], v.entries["*"]) }
+
 // database returns the row of a name that clients use.
 func (v *view) database(name string) *DatabaseState {
 	d := v.databases[name]
@@ -134,13 +140,14 @@ func (v *view) database(name string) *DatabaseState {
 	}
 	d = &DatabaseState{Name: name, Disabled: v.px.disabled.has(name)}
 	v.databases[name] = d
-	entry, dbname := v.s.route(name)
+	entry := v.entry(name)
 	if entry == nil {
 		return d // it has been taken out of the configuration
 	}
-	d.Upstream, d.DBName, d.ForceUser = entry.Upstream, dbname, entry.User
-	up := v.px.upstreams[entry.Upstream]
-	u := up.o.Load()
+	d.Upstream, d.DBName, d.ForceUser = entry.Upstream, entry.onServer(name), entry.User
+	at := place{d.Upstream, d.DBName}
+	v.at[at] = append(v.at[at], d)
+	u := v.px.upstream(entry.Upstream).o.Load()
 	d.Budget, d.Reserve, d.ServerLifetime = u.Budget, u.Reserve, u.Lifetime
 	if len(u.Hosts.Hosts) > 0 {
 		d.Host, d.Port = hostPort(u.Hosts.Hosts[0].Network, u.Hosts.Hosts[0].Address)
@@ -151,10 +158,8 @@ func (v *view) database(name string) *DatabaseState {
 // databaseOf returns the row of a group's database: nil if it has been taken out of the
 // configuration and its clients have left.
 func (v *view) databaseOf(g *session.Group) *DatabaseState {
-	if g.Clients == 0 && v.databases[g.Database] == nil {
-		if entry, _ := v.s.route(g.Database); entry == nil {
-			return nil
-		}
+	if g.Clients == 0 && v.entry(g.Database) == nil {
+		return nil
 	}
 	return v.database(g.Database)
 }
@@ -188,69 +193,41 @@ func (v *view) role(name string) *RoleState {
 }
 
 // upstream adds an upstream with its workloads and pools.
-func (v *view) upstream(up *cluster) {
-	u, co := up.o.Load(), up.core
-	set, gate := co.Set().Stats(), co.Gate().Stats()
-	s := UpstreamState{
-		Name: up.name, Host: up.place.Address, Budget: u.Budget, BudgetSum: u.BudgetSum, Reserve: u.Reserve,
-		Slots: u.Slots, Running: gate.Running, Waiting: gate.Waiting, Paused: co.AnyPaused(), Down: up.down(),
-		Dialling: set.Dialling, Idle: set.Idle, Active: set.Busy, Closing: set.Closing, Cancelling: set.Held,
-		Logins: set.Dials, LoginFailures: set.Failures, Moved: set.Moved, IdledOut: set.TimedOut, Outlived: set.Outlived,
-	}
-	for _, h := range u.Hosts.Hosts {
+func (v *view) upstream(r *upstreamFacts) {
+	s := &r.state
+	for _, h := range r.u.Hosts.Hosts {
 		s.Hosts = append(s.Hosts, h.Address)
 	}
-	if gate.Waiting > 0 {
-		s.MaxWait = time.Duration(v.now - gate.Oldest)
-	}
-	c := co.Counts()
-	s.Cancels, s.Abandoned, s.Broken, s.Cleaned = c.Cancels, c.Abandoned, c.Broken, c.Cleaned
-	last := int64(0)
-	for _, k := range co.Keys() {
-		if e, at := k.Failure(); e != nil && at >= last {
-			last = at
-			s.LastError, s.LastErrorAt = e.Message, v.px.wallClock(at, v.now, v.at)
+	for i := range r.keys {
+		if k := &r.keys[i]; k.failure != "" && !k.failedAt.Before(s.LastErrorAt) {
+			s.LastError, s.LastErrorAt = k.failure, k.failedAt
 		}
 	}
-	v.pools(up)
-	v.workloads(up, gate, &s)
-	v.out.Upstreams = append(v.out.Upstreams, s)
+	s.Down = s.LastError != "" && s.Idle+s.Active == 0
+	v.pools(r)
+	v.workloads(r)
+	v.out.Upstreams = append(v.out.Upstreams, *s)
 }
 
 // pools adds a row for every key, and what its groups add to databases and roles.
-func (v *view) pools(up *cluster) {
-	co := up.core
-	rows := make([]PoolState, len(co.Keys()))
+func (v *view) pools(f *upstreamFacts) {
+	rows := make([]PoolState, len(f.keys))
 	clients := make([]int, len(rows))
-	for i, k := range co.Keys() {
-		rows[i] = PoolState{Upstream: up.name, Database: k.Database, Role: k.Role, Paused: co.Paused(k), Mode: "transaction"}
-		if e, _ := k.Failure(); e != nil {
-			rows[i].LastError = e.Message
+	for i := range f.keys {
+		k := &f.keys[i]
+		rows[i] = PoolState{
+			Upstream: f.up.name, Database: k.database, Role: k.role, Mode: "transaction", Paused: k.paused, Down: k.down, LastError: k.failure,
+			ServersActive: k.servers.Busy, ServersIdle: k.servers.Idle, ServersLogin: k.servers.Dialling, ServersClosing: k.servers.Closing,
+			ServersCancelled: k.cancelled, Minimum: k.servers.Minimum, ClientsWaiting: k.waiting, Oldest: k.oldest,
 		}
 	}
-	for _, st := range co.Set().Keys(nil) {
-		r := &rows[st.Key]
-		r.ServersActive, r.ServersIdle, r.ServersLogin, r.ServersClosing = st.Busy, st.Idle, st.Dialling, st.Closing
-		r.Minimum = st.Minimum
-		r.Down = co.Set().Down(st.Key)
-	}
-	for _, p := range co.Set().Servers(nil) {
-		if p.Held() {
-			rows[p.Key].ServersCancelled++
+	for _, g := range byUse(f.groups) {
+		at := int(g.Key.Key)
+		if at >= len(rows) {
+			continue // newer than the list of keys
 		}
-	}
-	if co.Gate().Waiting() > 0 {
-		v.px.sessions.each(co, func(cl *session.Client) {
-			if cl.State() == session.Waiting {
-				r := &rows[cl.Info().Key]
-				r.ClientsWaiting++
-				r.Oldest = max(r.Oldest, time.Duration(v.now-cl.Requested()))
-			}
-		})
-	}
-	for _, g := range byUse(co.Groups()) {
-		r := &rows[g.Key.Key]
-		clients[g.Key.Key] += g.Clients
+		r := &rows[at]
+		clients[at] += g.Clients
 		r.Mode = g.Workload.Mode.String()
 		addTraffic(&r.Traffic, g)
 		addTraffic(&v.out.Traffic, g)
@@ -269,20 +246,36 @@ func (v *view) pools(up *cluster) {
 		r := &rows[i]
 		r.ClientsActive = max(clients[i]-r.ClientsWaiting, 0)
 		n := r.ServersActive + r.ServersIdle + r.ServersLogin + r.ServersClosing
+		if n == 0 {
+			continue
+		}
 		v.role(r.Role).Servers += n
-		for _, d := range v.databases {
-			if d.Upstream == r.Upstream && d.DBName == r.Database && (d.ForceUser == "" || d.ForceUser == r.Role) {
+		for _, d := range v.at[place{r.Upstream, r.Database}] {
+			if d.ForceUser == "" || d.ForceUser == r.Role {
 				d.Servers += n
 			}
 		}
 	}
-	v.out.Pools = append(v.out.Pools, rows...)
+	order := make([]int, len(rows))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(rows[a].Database, rows[b].Database), cmp.Compare(rows[a].Role, rows[b].Role))
+	})
+	v.out.Pools = slices.Grow(v.out.Pools, len(rows))
+	for _, i := range order {
+		v.out.Pools = append(v.out.Pools, rows[i])
+	}
 }
 
 // byUse sorts groups so that those with the most clients, or the most work, come last: the
 // mode of a pool, database or role is theirs.
-func byUse(list []*session.Group) []*session.Group {
-	list = slices.Clone(list)
+func byUse(groups []session.Group) []*session.Group {
+	list := make([]*session.Group, len(groups))
+	for i := range groups {
+		list[i] = &groups[i]
+	}
 	slices.SortStableFunc(list, func(a, b *session.Group) int {
 		return cmp.Or(cmp.Compare(a.Clients, b.Clients), cmp.Compare(a.Traffic.Transactions, b.Traffic.Transactions))
 	})
@@ -290,70 +283,61 @@ func byUse(list []*session.Group) []*session.Group {
 }
 
 // workloads adds a row for every workload that the configuration has.
-func (v *view) workloads(up *cluster, gate admission.Stats, s *UpstreamState) {
-	rows := make(map[string]*WorkloadState)
-	for i := range v.s.Workloads {
-		w := &v.s.Workloads[i]
-		st := gate.Workloads[up.index[w.Name]]
-		r := &WorkloadState{
-			Name: w.Name, Upstream: up.name, Mode: w.Mode.String(), Share: w.Share, Part: w.Share * float64(up.o.Load().Slots),
+func (v *view) workloads(f *upstreamFacts) {
+	first := len(v.out.Workloads)
+	rows := make(map[string]int, len(f.workloads))
+	for i := range f.workloads {
+		w, st := &f.workloads[i], &f.stats[i]
+		f.state.Held += st.Sessions
+		rows[w.Name] = first + i
+		v.out.Workloads = append(v.out.Workloads, WorkloadState{
+			Name: w.Name, Upstream: f.up.name, Mode: w.Mode.String(), Share: w.Share, Part: w.Share * float64(f.u.Slots),
 			Running: st.Running, Held: st.Sessions, Lent: float64(st.Lent), Borrowed: float64(st.Borrowed), Waiting: st.Waiting,
-			MaxWaiting: st.MaxWaiting, MaxWait: w.MaxWait, DrainRate: st.DrainRate, Granted: st.Granted[admission.Transaction] + st.Granted[admission.Slot],
+			MaxWaiting: st.MaxWaiting, MaxWait: w.MaxWait, Oldest: f.oldest[i], DrainRate: st.DrainRate,
+			Granted:   st.Granted[admission.Transaction] + st.Granted[admission.Slot],
 			Withdrawn: st.Withdrawn, Refused: st.Refused, GrantWaits: st.GrantWaits, RefusalWaits: st.RefusalWaits,
-		}
-		if st.Waiting > 0 {
-			r.Oldest = time.Duration(v.now - st.Oldest)
-		}
-		s.Held += st.Sessions
-		rows[w.Name] = r
+		})
 	}
-	for _, g := range up.core.Groups() {
-		if r := rows[g.Workload.Name]; r != nil {
+	for i := range f.groups {
+		g := &f.groups[i]
+		if at, ok := rows[g.Workload.Name]; ok {
+			r := &v.out.Workloads[at]
 			r.Clients += g.Clients
 			addTraffic(&r.Traffic, g)
 		}
-	}
-	for i := range v.s.Workloads {
-		v.out.Workloads = append(v.out.Workloads, *rows[v.s.Workloads[i].Name])
 	}
 }
 
 // mostRefusals bounds the kinds of refusals in a snapshot.
 const mostRefusals = 100
 
-func (v *view) refusals() {
-	r := &v.px.refusals
-	var list []RefusalState
-	for k, c := range r.kinds {
-		list = append(list, RefusalState{
-			Reason: k.reason, Workload: k.workload, Database: k.database, Role: k.role, Application: k.app,
-			N: c.n, Last: v.px.wallClock(c.last, v.now, v.at),
-		})
-	}
-	slices.SortFunc(list, func(a, b RefusalState) int { return cmp.Compare(b.N, a.N) })
-	other := RefusalState{N: r.other.n, Last: v.px.wallClock(r.other.last, v.now, v.at)}
-	for _, k := range list[min(len(list), mostRefusals):] {
-		other.N += k.N
-		if k.Last.After(other.Last) {
-			other.Last = k.Last
+// refusals keeps the most frequent kinds, and adds the others up.
+func (v *view) refusals(list []RefusalState) {
+	var other RefusalState
+	more := func(r *RefusalState) {
+		other.N += r.N
+		if r.Last.After(other.Last) {
+			other.Last = r.Last
 		}
 	}
-	v.out.Refusals = list[:min(len(list), mostRefusals)]
+	list = slices.DeleteFunc(list, func(r RefusalState) bool {
+		if r.Reason == "" {
+			more(&r)
+		}
+		return r.Reason == ""
+	})
+	slices.SortFunc(list, func(a, b RefusalState) int { return cmp.Compare(b.N, a.N) })
+	most := min(len(list), mostRefusals)
+	for i := range list[most:] {
+		more(&list[most+i])
+	}
+	v.out.Refusals = list[:most:most]
 	if other.N > 0 {
 		v.out.Refusals = append(v.out.Refusals, other)
 	}
 }
 
-func (v *view) memory() {
-	t := v.px.shared.Statements
-	sessions := len(v.px.sessions.slots)
-	v.out.Memory = append(v.out.Memory,
-		MemoryState{Name: "statements", Used: t.Len(), Bytes: t.Bytes()},
-		MemoryState{Name: "sessions", Size: 8, Used: sessions - len(v.px.sessions.free), Free: len(v.px.sessions.free), Bytes: 8 * sessions},
-	)
-}
-
-// sort puts the rows in order and moves the databases and roles over.
+// sort puts databases and roles in order and moves them over.
 func (v *view) sort() {
 	for _, d := range v.databases {
 		v.out.Databases = append(v.out.Databases, *d)
@@ -363,9 +347,4 @@ func (v *view) sort() {
 	}
 	slices.SortFunc(v.out.Databases, func(a, b DatabaseState) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(v.out.Roles, func(a, b RoleState) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(v.out.Upstreams, func(a, b UpstreamState) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(v.out.Workloads, func(a, b WorkloadState) int { return cmp.Compare(a.Upstream, b.Upstream) })
-	slices.SortFunc(v.out.Pools, func(a, b PoolState) int {
-		return cmp.Or(cmp.Compare(a.Upstream, b.Upstream), cmp.Compare(a.Database, b.Database), cmp.Compare(a.Role, b.Role))
-	})
 }

@@ -1,0 +1,221 @@
+package proxy
+
+import (
+	"context"
+	"time"
+
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/pool"
+)
+
+// sliceSize bounds the keys, groups or sessions that are looked at in one turn of the loop: a
+// snapshot of thousands must not hold up anybody's transaction.
+const sliceSize = 1024
+
+// facts are what a snapshot is made of: copies of what the loop owns.
+type facts struct {
+	at        time.Time
+	s         *Settings
+	refusals  []RefusalState
+	upstreams []*upstreamFacts
+}
+
+// upstreamFacts are those of one upstream.
+type upstreamFacts struct {
+	up        *cluster
+	u         *Upstream
+	state     UpstreamState
+	gate      admission.Stats // without workloads
+	workloads []Workload
+	stats     []admission.WorkloadStats // of these
+	oldest    []time.Duration           // the longest wait now, likewise
+	keys      []keyFacts                // by key
+	groups    []session.Group
+
+	wantKeys, wantGroups int
+}
+
+// keyFacts are those of a database and role.
+type keyFacts struct {
+	database, role string
+	failure        string
+	failedAt       time.Time
+	servers        pool.KeyStats
+	paused, down   bool
+	cancelled      int // servers held back
+	waiting        int
+	oldest         time.Duration
+}
+
+// onLoop runs a function on the loop thread, as [Proxy.do] does.
+type onLoop func(ctx context.Context, f func(now int64)) error
+
+// slices calls f in one turn of the loop after the other while it reports that there is more.
+func (do onLoop) slices(ctx context.Context, f func(now int64) (more bool)) error {
+	for more := true; more; {
+		if err := do(ctx, func(now int64) { more = f(now) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gather collects the facts, a slice in each turn of the loop. out gets what needs no more
+// work.
+func (px *Proxy) gather(ctx context.Context, do onLoop, out *Snapshot) (*facts, error) {
+	f := &facts{}
+	if err := do(ctx, func(now int64) { f.begin(px, now, out) }); err != nil {
+		return nil, err
+	}
+	for _, r := range f.upstreams {
+		if err := r.gather(ctx, do); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func (r *upstreamFacts) gather(ctx context.Context, do onLoop) error {
+	if err := do(ctx, r.begin); err != nil {
+		return err
+	}
+	// Not on the loop thread: it is much memory.
+	r.keys, r.groups = make([]keyFacts, 0, r.wantKeys), make([]session.Group, 0, r.wantGroups)
+	for _, f := range []func(int64) bool{r.someKeys, r.someGroups} {
+		if err := do.slices(ctx, f); err != nil {
+			return err
+		}
+	}
+	if r.gate.Waiting == 0 {
+		return nil
+	}
+	at := 0
+	return do.slices(ctx, func(now int64) (more bool) {
+		at, more = r.someWaiters(now, at)
+		return more
+	})
+}
+
+// begin takes what there is once. Loop thread.
+func (f *facts) begin(px *Proxy, now int64, out *Snapshot) {
+	f.at, f.s = time.Now(), px.settings.Load()
+	out.Now = f.at
+	for _, up := range px.upstreams {
+		if !up.forgotten() {
+			f.upstreams = append(f.upstreams, &upstreamFacts{up: up})
+		}
+	}
+	for r, n := range px.endings {
+		if n > 0 {
+			out.Ended = append(out.Ended, Count{session.Reason(r).String(), n})
+		}
+	}
+	f.refusals = px.refusals.list(px, now, f.at)
+	out.Loop = px.loop.Stats()
+	t := px.shared.Statements
+	n, free := len(px.sessions.slots), len(px.sessions.free)
+	out.Memory = append(out.Memory,
+		MemoryState{Name: "statements", Used: t.Len(), Bytes: t.Bytes()},
+		MemoryState{Name: "sessions", Size: 8, Used: n - free, Free: free, Bytes: 8 * n},
+	)
+}
+
+// list returns the counts of all kinds; the last one, if any, is of all that are not told
+// apart, and has empty names. Loop thread.
+func (r *refusals) list(px *Proxy, now int64, at time.Time) []RefusalState {
+	list := make([]RefusalState, 0, len(r.kinds)+1)
+	for k, c := range r.kinds {
+		list = append(list, RefusalState{
+			Reason: k.reason, Workload: k.workload, Database: k.database, Role: k.role, Application: k.app,
+			N: c.n, Last: px.wallClock(c.last, now, at),
+		})
+	}
+	if r.other.n > 0 {
+		list = append(list, RefusalState{N: r.other.n, Last: px.wallClock(r.other.last, now, at)})
+	}
+	return list
+}
+
+// begin takes what there is once of an upstream, and of each workload. Loop thread.
+func (r *upstreamFacts) begin(now int64) {
+	up := r.up
+	u, co := up.o.Load(), up.core
+	set, gate, c := co.Set().Stats(), co.Gate().Stats(), co.Counts()
+	r.u, r.gate, r.workloads = u, gate, up.px.settings.Load().Workloads
+	r.state = UpstreamState{
+		Name: up.name, Host: up.place.Address, Budget: u.Budget, BudgetSum: u.BudgetSum, Reserve: u.Reserve,
+		Slots: u.Slots, Running: gate.Running, Waiting: gate.Waiting, Paused: co.AnyPaused(),
+		Dialling: set.Dialling, Idle: set.Idle, Active: set.Busy, Closing: set.Closing, Cancelling: set.Held,
+		Logins: set.Dials, LoginFailures: set.Failures, Moved: set.Moved, IdledOut: set.TimedOut, Outlived: set.Outlived,
+		Cancels: c.Cancels, Abandoned: c.Abandoned, Broken: c.Broken, Cleaned: c.Cleaned,
+	}
+	if gate.Waiting > 0 {
+		r.state.MaxWait = time.Duration(now - gate.Oldest)
+	}
+	r.stats, r.oldest = make([]admission.WorkloadStats, len(r.workloads)), make([]time.Duration, len(r.workloads))
+	for i := range r.workloads {
+		at, known := up.index[r.workloads[i].Name]
+		if !known {
+			continue // it came after the configuration has lost the upstream
+		}
+		st := &gate.Workloads[at]
+		r.stats[i] = *st
+		if st.Waiting > 0 {
+			r.oldest[i] = time.Duration(now - st.Oldest)
+		}
+	}
+	r.gate.Workloads = nil
+	r.wantKeys, r.wantGroups = len(co.Keys()), len(co.Groups())
+}
+
+// someKeys takes the next keys. Loop thread.
+func (r *upstreamFacts) someKeys(now int64) (more bool) {
+	co := r.up.core
+	set := co.Set()
+	end := min(len(r.keys)+sliceSize, r.wantKeys)
+	for _, k := range co.Keys()[len(r.keys):end] {
+		f := keyFacts{database: k.Database, role: k.Role, servers: set.Key(k.Key), paused: co.Paused(k), down: set.Down(k.Key)}
+		if e, at := k.Failure(); e != nil {
+			f.failure, f.failedAt = e.Message, r.up.px.wallClock(at, now, time.Now())
+		}
+		r.keys = append(r.keys, f)
+	}
+	if end < r.wantKeys {
+		return true
+	}
+	if r.state.Cancelling > 0 {
+		for _, p := range set.Servers(nil) {
+			if p.Held() && int(p.Key) < len(r.keys) {
+				r.keys[p.Key].cancelled++
+			}
+		}
+	}
+	return false
+}
+
+// someGroups takes the next groups. Loop thread.
+func (r *upstreamFacts) someGroups(int64) (more bool) {
+	end := min(len(r.groups)+sliceSize, r.wantGroups)
+	for _, g := range r.up.core.Groups()[len(r.groups):end] {
+		r.groups = append(r.groups, *g)
+	}
+	return end < r.wantGroups
+}
+
+// someWaiters looks at the next sessions, from the place at on, for those that wait. Loop
+// thread.
+func (r *upstreamFacts) someWaiters(now int64, at int) (next int, more bool) {
+	list := r.up.px.sessions.slots
+	next = min(at+sliceSize, len(list))
+	for _, cl := range list[min(at, next):next] {
+		if cl == nil || cl.Core() != r.up.core || cl.State() != session.Waiting {
+			continue
+		}
+		if k := int(cl.Info().Key); k < len(r.keys) {
+			r.keys[k].waiting++
+			r.keys[k].oldest = max(r.keys[k].oldest, time.Duration(now-cl.Requested()))
+		}
+	}
+	return next, next < len(list)
+}
