@@ -39,7 +39,7 @@ func number(t *testing.T, env string, otherwise uint64) uint64 {
 }
 
 // minSequences is how many conversations the corpus must have.
-const minSequences = 540
+const minSequences = 560
 
 func TestParity(t *testing.T) {
 	corpus := loadCorpus(t)

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"encoding/binary"
-	"strings"
 
 	"github.com/pgweir/pgweir/wire"
 )
@@ -51,7 +50,7 @@ func (s *Server) Input(in []byte, p *Plan) (used int, ev Event) {
 		if ev == None {
 			ev = s.state(p)
 		}
-		if ev == None && s.fifo.guesses == 0 && !s.doubt && !s.mayOpen() {
+		if ev == None && s.fifo.guesses == 0 && !s.doubt && !s.mayOpen() && !s.reset.on {
 			ev = s.unstall()
 		}
 		if ev != None {
@@ -186,6 +185,7 @@ func (s *Server) complete(e *entry, tag []byte) {
 	if tag[0] == 'D' && (tagIs(tag, "DEALLOCATE ALL") || tagIs(tag, "DISCARD ALL")) {
 		s.deallocated()
 	}
+	s.reset.seen = s.reset.seen || tag[0] == 'R' && tagIs(tag, "RESET") || tag[0] == 'D' && tagIs(tag, "DISCARD ALL")
 	if e.kind == kExecute {
 		s.done(e)
 		s.fifo.pop()
@@ -278,6 +278,7 @@ func (s *Server) dropCopySyncs() {
 		}
 		if q[r].kind == kSync {
 			f.total -= int(q[r].n)
+			s.reset = resetting{} // if it was that of a reset
 			continue
 		}
 		q[w] = q[r]
@@ -297,18 +298,15 @@ func (s *Server) parameterStatus(body []byte) (show bool, ev Event) {
 		return false, Broken
 	}
 	n, v := string(name), string(value)
+	if s.hide(n, v) {
+		s.setStatus(n, v)
+		return false, None
+	}
 	s.setStatus(n, v)
 	if !s.fifo.empty() && (s.fifo.first().inj == injParams || s.fifo.first().inj == injReset) {
 		return false, None // the effect of settings that are known
 	}
-	if key := strings.ToLower(n); Reported(key) || key == "search_path" {
-		isDefault := s.isDefault(n, v)
-		s.applied = s.applied.with(key, v, isDefault)
-		s.accept(s.applied)
-		if c := s.holder(); c != nil {
-			c.want = c.want.with(key, v, isDefault)
-		}
-	}
+	s.follow(s.holder(), n, v)
 	return s.holder() != nil && (s.fifo.empty() || s.fifo.first().inj == injNone), None
 }
 
@@ -324,6 +322,7 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	s.tx = raw[wire.HeaderLen]
 	s.copyIn, s.copyOut = false, false
 	kind, inj, show := e.kind, e.inj, e.fate == forward || e.fate == replace
+	resets := e.resets
 	s.done(e)
 	s.fifo.pop()
 	s.opening = s.opening && s.queryAhead()
@@ -339,6 +338,9 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	case s.doubt && kind == kSync:
 		s.answered = append(s.answered, s.tx)
 		show = false
+	}
+	if resets != "" && s.resetReady(resets, p) {
+		return false, None
 	}
 	if c := s.client; show && c != nil && c.mode == Single && s.tx != wire.Idle {
 		return false, Blocked // before anything else of the block can be asked for

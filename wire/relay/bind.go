@@ -7,7 +7,7 @@ import "github.com/pgweir/pgweir/wire"
 // accepted first, Settling reports true and Settled follows.
 func (c *Client) Bind(s *Server, p *Plan) {
 	c.server, s.client, s.orphan, s.touched = s, c, false, false
-	s.counts, s.opening = c.counts, false
+	s.counts, s.opening, s.reset = c.counts, false, resetting{}
 	if c.want.temp && !c.starting {
 		s.dirt |= dirtSession
 	}
@@ -53,6 +53,10 @@ func (s *Server) paramsFailed(raw []byte) (show bool, ev Event) {
 
 // paramsReady handles the end of our own settings.
 func (s *Server) paramsReady(p *Plan) Event {
+	if s.reset.held {
+		s.resetDone(p)
+		return None
+	}
 	s.before = nil
 	if s.failure == nil {
 		s.accept(s.applied)

@@ -21,6 +21,10 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 		c.stalled = true
 		return 0, None
 	}
+	if s.reset.on && m.typ() != wire.MsgTerminate {
+		c.stalled = true
+		return 0, None
+	}
 	switch m.typ() {
 	case wire.MsgTerminate:
 		return min(m.size, len(m.raw)), Terminate
@@ -55,6 +59,7 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 		if c.ending != "" {
 			c.ended()
 		}
+		c.resetExecute()
 		s.push(entry{kind: kExecute, clears: c.clearing})
 		if c.clearing { // its answer is waited for, so it must come
 			c.clearing = false
@@ -188,7 +193,9 @@ func (c *Client) sync(m message, p *Plan) (int, Event) {
 		return 0, None
 	}
 	s := c.server
-	s.push(entry{kind: kSync})
+	e := entry{kind: kSync}
+	s.resetSync(&e)
+	s.push(e)
 	s.skip = false
 	return c.take(m, p, false), None
 }
@@ -213,6 +220,9 @@ func (c *Client) query(m message, p *Plan) int {
 		s.opening = st.Flags&sqltext.Multi != 0 || !m.complete()
 	}
 	e := entry{kind: kQuery}
+	if m.complete() && c.resetQuery(c.resetsText(st, text), &e) {
+		return 0
+	}
 	switch {
 	case st.Kind == sqltext.Deallocate:
 		name := st.Name(text)

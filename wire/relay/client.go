@@ -44,6 +44,7 @@ type Client struct {
 	starting    bool        // a login: bound only to settle its parameters
 	clearing    bool        // the portal that was bound last drops all names
 	ending      string      // the name that the unnamed statement deallocates
+	reset       string      // what the portal that was bound last sets back
 	request     Request
 	portal      *Statement // bound in a failed transaction without a server
 }

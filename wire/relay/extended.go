@@ -23,12 +23,15 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 		return 0, Violation
 	}
 	s := c.server
-	c.clearing = false
+	c.clearing, c.reset = false, ""
 	if c.runsBegin(name) {
 		return c.refuseBlock(m, p), None
 	}
 	if len(name) == 0 {
 		c.ensureUnnamed(p)
+		if c.unnamed != nil {
+			c.reset = c.resets(c.unnamed.kind, c.unnamed.paramName())
+		}
 		if c.unnamed != nil && clearsNames(c.unnamed) {
 			s.forgetPrepared()
 			c.clearing = true
@@ -78,6 +81,7 @@ func ours(name []byte) bool { return bytes.HasPrefix(name, []byte(namePrefix)) }
 func (c *Client) use(st *Statement, p *Plan) *prepared {
 	s := c.server
 	s.mark(st)
+	c.reset = c.resets(st.kind, st.paramName())
 	prep := c.ensure(st, p)
 	if clearsNames(st) {
 		s.forgetPrepared()

@@ -12,6 +12,7 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 		s.fatal = s.keeper != nil || s.client != nil && s.touched && !(s.boundary() && s.tx == wire.Idle)
 		return s.fatal, None
 	}
+	s.reset.seen = false
 	e := s.fifo.first()
 	switch e.inj {
 	case injReset, injRollback, injProbe:
@@ -219,6 +220,7 @@ func (s *Server) resolve(p *Plan) Event {
 	for !s.fifo.empty() && (s.fifo.first().inj != injProbe || s.fifo.first().kind != kQuery) {
 		s.fifo.pop()
 	}
+	s.reset = resetting{}
 	n := len(s.answered) - 1
 	if s.fifo.empty() || n < 0 {
 		return Broken

@@ -71,6 +71,7 @@ type Server struct {
 	orphan   bool   // its client left: swallow what comes
 	cleaning bool   // an earlier client's traces are being removed
 
+	reset   resetting
 	opening bool // in statement mode: what runs may open a transaction block
 	writes  bool // something outstanding is not known to be a read
 	copyOut bool // the head entry is a COPY TO STDOUT in progress
