@@ -53,6 +53,9 @@ func TestReload(t *testing.T) {
 		reload()
 		nick := connect(login("nick"))
 		wantOne(t, nick, "select current_database()::text", "second")
+		for _, table := range []string{"POOLS", "SERVERS", "CLIENTS"} { // by the name that clients use
+			o.show(t, "pgbouncer", table).find(t, "database=nick", "user=app")
+		}
 		busy := connect(login("nick"))
 		run(t, busy, "begin", "select 1")
 		o.rewrite(t, "# more", "[database.nick]\nupstream = \"main\"\ndbname = \"app\"\n")

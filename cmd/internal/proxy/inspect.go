@@ -116,9 +116,10 @@ type WorkloadState struct {
 
 // PoolState is the servers of one database and role, and the clients that use them.
 type PoolState struct {
-	Upstream       string
-	Database, Role string // on the server
-	Mode           string // of the workload that uses it most
+	Upstream string
+	Database string // as clients call it: the first name, if there are several
+	Role     string // on the server
+	Mode     string // of the workload that uses it most
 
 	ClientsActive    int // sessions that do not wait: idle ones too
 	ClientsWaiting   int
@@ -189,7 +190,7 @@ type ClientState struct {
 // ServerState is one server connection.
 type ServerState struct {
 	ID                       uint64
-	Upstream, Database, Role string
+	Upstream, Database, Role string // Database as clients call it
 	State                    string // active, idle, login, closing, being_canceled, held (kept by an idle session)
 	Address, LocalAddress    string
 	Port, LocalPort          int

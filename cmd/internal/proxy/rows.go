@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
 
+	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/pool"
 )
@@ -73,8 +75,10 @@ func (px *Proxy) Servers(ctx context.Context) (list []ServerState, err error) {
 	err = px.do(ctx, func(now int64) {
 		wall := time.Now()
 		for _, up := range px.upstreams {
-			for _, p := range up.core.Set().Servers(nil) {
-				list = append(list, px.serverRow(up, p, now, wall))
+			servers := up.core.Set().Servers(nil)
+			names := up.namesOf(servers)
+			for _, p := range servers {
+				list = append(list, px.serverRow(up, p, names[p.Key], now, wall))
 			}
 		}
 	})
@@ -90,10 +94,33 @@ func (px *Proxy) Servers(ctx context.Context) (list []ServerState, err error) {
 	return list, err
 }
 
-func (px *Proxy) serverRow(up *cluster, p *pool.Server, now int64, wall time.Time) ServerState {
+// namesOf returns what clients call the databases of some servers, as [view.names] does. Loop
+// thread.
+func (up *cluster) namesOf(servers []*pool.Server) map[admission.Key]string {
+	names := make(map[admission.Key]string)
+	for _, p := range servers {
+		names[p.Key] = ""
+	}
+	s := up.px.settings.Load()
+	for _, g := range up.core.Groups() {
+		name, wanted := names[g.Key.Key]
+		if !wanted || name == g.Database {
+			continue
+		}
+		if db, real := s.route(g.Database); db != nil && db.Upstream == up.name && real == g.Key.Database {
+			names[g.Key.Key] = betterName(name, g.Database, real)
+		}
+	}
+	for k, name := range names {
+		names[k] = cmp.Or(name, up.core.KeyInfo(k).Database)
+	}
+	return names
+}
+
+func (px *Proxy) serverRow(up *cluster, p *pool.Server, database string, now int64, wall time.Time) ServerState {
 	k := up.core.KeyInfo(p.Key)
 	r := ServerState{
-		ID: serverID(p), Upstream: up.name, Database: k.Database, Role: k.Role, State: stateOf(p),
+		ID: serverID(p), Upstream: up.name, Database: database, Role: k.Role, State: stateOf(p),
 		Connected: px.wallClock(p.Born(), now, wall), Requested: px.wallClock(p.Since(), now, wall),
 		Since: time.Duration(now - p.Since()), CloseNeeded: p.Doomed(),
 	}

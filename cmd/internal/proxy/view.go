@@ -212,11 +212,11 @@ func (v *view) upstream(r *upstreamFacts) {
 // pools adds a row for every key, and what its groups add to databases and roles.
 func (v *view) pools(f *upstreamFacts) {
 	rows := make([]PoolState, len(f.keys))
-	clients := make([]int, len(rows))
+	clients, names := make([]int, len(rows)), v.names(f)
 	for i := range f.keys {
 		k := &f.keys[i]
 		rows[i] = PoolState{
-			Upstream: f.up.name, Database: k.database, Role: k.role, Mode: "transaction", Paused: k.paused, Down: k.down, LastError: k.failure,
+			Upstream: f.up.name, Database: cmp.Or(names[i], k.database), Role: k.role, Mode: "transaction", Paused: k.paused, Down: k.down, LastError: k.failure,
 			ServersActive: k.servers.Busy, ServersIdle: k.servers.Idle, ServersLogin: k.servers.Dialling, ServersClosing: k.servers.Closing,
 			ServersCancelled: k.cancelled, Minimum: k.servers.Minimum, ClientsWaiting: k.waiting, Oldest: k.oldest,
 		}
@@ -250,23 +250,52 @@ func (v *view) pools(f *upstreamFacts) {
 			continue
 		}
 		v.role(r.Role).Servers += n
-		for _, d := range v.at[place{r.Upstream, r.Database}] {
+		for _, d := range v.at[place{r.Upstream, f.keys[i].database}] {
 			if d.ForceUser == "" || d.ForceUser == r.Role {
 				d.Servers += n
 			}
 		}
 	}
-	order := make([]int, len(rows))
-	for i := range order {
-		order[i] = i
+	order := make([]int, 0, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		if names[i] != "" || clients[i]+r.ServersActive+r.ServersIdle+r.ServersLogin+r.ServersClosing > 0 { // else it is gone
+			order = append(order, i)
+		}
 	}
 	slices.SortFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(rows[a].Database, rows[b].Database), cmp.Compare(rows[a].Role, rows[b].Role))
 	})
-	v.out.Pools = slices.Grow(v.out.Pools, len(rows))
+	v.out.Pools = slices.Grow(v.out.Pools, len(order))
 	for _, i := range order {
 		v.out.Pools = append(v.out.Pools, rows[i])
 	}
+}
+
+// names returns what clients call the database of each key: its own name if they do, else the
+// first by the alphabet of those that lead there; "" if the configuration has none any more.
+// No two keys of a role get one name.
+func (v *view) names(f *upstreamFacts) []string {
+	names := make([]string, len(f.keys))
+	for i := range f.groups {
+		g := &f.groups[i]
+		entry, at := v.entry(g.Database), int(g.Key.Key)
+		if entry == nil || at >= len(names) {
+			continue
+		}
+		if real := f.keys[at].database; entry.Upstream == f.up.name && entry.onServer(g.Database) == real {
+			names[at] = betterName(names[at], g.Database, real)
+		}
+	}
+	return names
+}
+
+// betterName chooses between two names of a database; a may be none.
+func betterName(a, b, real string) string {
+	if a == "" || b == real || a != real && b < a {
+		return b
+	}
+	return a
 }
 
 // byUse sorts groups so that those with the most clients, or the most work, come last: the
