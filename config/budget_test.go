@@ -183,6 +183,8 @@ func TestWarnings(t *testing.T) {
 		{"listen = [\"10.0.0.1:1\"]\n[auth]\nauth_type = \"password\"\n" + rest, "in clear to 10.0.0.1:1"},
 		{"listen = [\"10.0.0.1:1\"]\n" + rest, "can only be read on this one, at 127.0.0.1:6433"},
 		{"listen = [\"10.0.0.1:1\"]\nhttp = \":6433\"\n" + rest, ""},
+		{"so_reuseport = true\n" + rest, "takes its connections for somebody else's"},
+		{"so_reuseport = true\n" + strings.Replace(rest, "[database", "budget = 20\n[database", 1), ""},
 		{rest + "upstream = \"main\"\n[upstream.x]\nurl = \"postgres://pgweir@db/postgres\"\n", `no database uses upstream "x"`},
 	} {
 		got, problems := Parse("x.toml", []byte(c.text))

@@ -48,7 +48,18 @@ func pgbouncerNames() []pgbouncerName {
 				"server_tls_key_file", "server_tls_protocols", "server_tls_ciphers", "server_tls13_ciphers",
 			},
 		},
-		{"Limits of a role's statements are " + notYet + ".", []string{"query_timeout", "transaction_timeout", "idle_transaction_timeout"}},
+		{
+			"Limits of a role's statements are " + notYet + "; in Postgres it is ALTER ROLE ... SET statement_timeout.",
+			[]string{"query_timeout"},
+		},
+		{
+			"Limits of a role's statements are " + notYet + "; in Postgres 17 it is ALTER ROLE ... SET transaction_timeout.",
+			[]string{"transaction_timeout"},
+		},
+		{
+			"Limits of a role's statements are " + notYet + "; in Postgres it is ALTER ROLE ... SET idle_in_transaction_session_timeout.",
+			[]string{"idle_transaction_timeout"},
+		},
 		{
 			"Here they are keepalives_idle, keepalives_interval and keepalives_count in the url of [upstream.NAME].",
 			[]string{"tcp_keepalive", "tcp_keepidle", "tcp_keepintvl", "tcp_keepcnt"},

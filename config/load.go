@@ -60,7 +60,7 @@ func (o Options) Load(path string) (*Config, []Problem) {
 		return nil, problems
 	}
 	if isPublic(path) && d.holdsPassword() {
-		c.warn("%s holds a password and everybody on this machine may read it", path)
+		c.warn(`%s holds a password and everybody on this machine may read it: chmod 640, or write "${NAME}" and put the url into the environment`, path)
 	}
 	return c, nil
 }
@@ -71,6 +71,8 @@ func (d *decoder) checkFiles() {
 	if key := "auth.auth_file"; d.fine(key) && c.Auth.File != "" {
 		if err := readable(c.Auth.File); err != nil {
 			d.complainAt(key, d.placeOf(key, "auth.auth_type"), c.Auth.File+": "+err.Error(), authFileFix)
+		} else if isPublic(c.Auth.File) {
+			c.warn("%s holds passwords and everybody on this machine may read it: chmod 640", c.Auth.File)
 		}
 	}
 	for _, b := range c.Databases {
@@ -81,7 +83,7 @@ func (d *decoder) checkFiles() {
 		if err := readable(b.PasswordFile); err != nil {
 			d.complainAt(key, d.placeOf(key), b.PasswordFile+": "+err.Error(), "")
 		} else if isPublic(b.PasswordFile) {
-			c.warn("%s holds a password and everybody on this machine may read it", b.PasswordFile)
+			c.warn("%s holds a password and everybody on this machine may read it: chmod 640", b.PasswordFile)
 		}
 	}
 }

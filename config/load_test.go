@@ -40,6 +40,16 @@ func TestLoad(t *testing.T) {
 	if len(c.Warnings()) != 1 || !strings.Contains(c.Warnings()[0], "everybody on this machine may read it") {
 		t.Error(c.Warnings())
 	}
+	if err := os.Chmod(users, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, problems = Load(filepath.Join(dir, "private.toml"))
+	if problems != nil || len(c.Warnings()) != 1 || !strings.Contains(c.Warnings()[0], "userlist.txt holds passwords") {
+		t.Error(problems, c.Warnings())
+	}
+	if err := os.Chmod(users, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("PGWEIR_TEST_URL", "postgres://pgweir:hunter2@db/postgres")
 	c, problems = Load(write(t, dir, "env.toml", strings.Replace(least, "postgres://pgweir:hunter2@db/postgres", "${PGWEIR_TEST_URL}", 1), 0o644))
 	if problems != nil {

@@ -58,6 +58,9 @@ func (c *Config) warnOfUpstream(u *Upstream) {
 	if !slices.ContainsFunc(c.Databases, func(d Database) bool { return d.Upstream == u.Name }) {
 		c.warn("no database uses upstream %q", u.Name)
 	}
+	if c.ReusePort && u.Budget.IsAuto() {
+		c.warn(`upstream %q: budget = "auto" with so_reuseport: a process that starts beside another one takes its connections for somebody else's, and stays small; write a number`, u.Name)
+	}
 	if len(u.ReserveUsers) > 0 && u.Reserve < 2 {
 		c.warn("upstream %q: reserve_users have no connection of their own, because a reserve of %d leaves nothing behind pgweir's own", u.Name, u.Reserve)
 	}

@@ -61,7 +61,12 @@ func check(_ context.Context, e *env, args []string) int {
 		e.problems(problems)
 		return exitUsage
 	}
-	e.printf("%s", plan(c, facts))
+	entries, err := users(c.Auth)
+	if err != nil {
+		e.errorf("%v\n", err)
+		return exitUsage
+	}
+	e.printf("%s", plan(c, facts, userWarnings(c, entries)))
 	return exitOK
 }
 

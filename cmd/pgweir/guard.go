@@ -73,7 +73,7 @@ func (g *guard) change(ctx context.Context, set map[string]string, by string) ([
 	}
 	if len(problems) > 0 {
 		for _, p := range problems {
-			g.log.Error(by+" refused, nothing has changed", "problem", p.Error())
+			logProblem(g.log, by, p)
 		}
 		return nil, forPeople(problems)
 	}
@@ -85,6 +85,14 @@ func (g *guard) change(ctx context.Context, set map[string]string, by string) ([
 	g.level.Set(c.Log.Level.Slog())
 	g.askUpstreams()
 	return changes, nil
+}
+
+// logProblem logs why something is refused: for who sends SIGHUP the log is the only answer.
+func logProblem(log *slog.Logger, by string, p config.Problem) {
+	if p.Fix != "" {
+		log = log.With("what_to_do", p.Fix)
+	}
+	log.Error(by+" refused, nothing has changed", "problem", p.Error())
 }
 
 // changes lists what is different in c and logs it.

@@ -2,14 +2,16 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/pgweir/pgweir/config"
 )
 
-// plan says in words and sums what a configuration will do.
-func plan(c *config.Config, facts config.Facts) string {
+// plan says in words and sums what a configuration will do; more are warnings that the
+// configuration itself does not know of.
+func plan(c *config.Config, facts config.Facts, more []string) string {
 	var p planner
 	p.clients(c)
 	for i := range c.Upstreams {
@@ -18,7 +20,7 @@ func plan(c *config.Config, facts config.Facts) string {
 	p.text.WriteString("\n")
 	p.matching(c)
 	p.databases(c)
-	for _, w := range c.Warnings() {
+	for _, w := range slices.Concat(c.Warnings(), more) {
 		p.line("warning", "%s", w)
 	}
 	return p.text.String()
@@ -38,7 +40,7 @@ func (p *planner) clients(c *config.Config) {
 		p.line("listen", "%s", l)
 	}
 	if c.ReusePort {
-		p.line("", "other processes may listen on the same ports")
+		p.line("", "other processes may listen on the same ports; each has the numbers below for itself")
 	}
 	p.line("http", "%s", orFor(c.HTTP, "metrics, health and the status page"))
 	p.line("admin_http", "%s", orFor(c.AdminHTTP, "reload and profiles"))

@@ -66,6 +66,11 @@ func serve(ctx context.Context, e *env, args []string) int {
 	for _, w := range c.Warnings() {
 		log.Warn(w)
 	}
+	if entries, err := users(c.Auth); err == nil { // else it ends the start below
+		for _, w := range userWarnings(c, entries) {
+			log.Warn(w)
+		}
+	}
 	g := &guard{
 		log: log, level: level, read: read, file: file, config: c,
 		facts: make(map[string]config.Facts), asked: make(map[string]string), reloaded: time.Now(), loadedOK: true,
@@ -176,7 +181,7 @@ func (g *guard) firstFacts(ctx context.Context) {
 		}
 		facts, err := askPostgres(ctx, u, g.log)
 		if err != nil {
-			g.log.Warn("Postgres does not answer yet; starting without it", "upstream", u.Name, "error", err)
+			g.log.Warn("Postgres can't be asked for its limits yet; starting without it", "upstream", u.Name, "error", err)
 			continue
 		}
 		g.facts[u.Name], g.asked[u.Name] = facts, u.URL.Reveal()

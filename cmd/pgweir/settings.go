@@ -1,12 +1,9 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
@@ -137,31 +134,6 @@ func drainTime(c *config.Config) time.Duration {
 		return math.MaxInt64
 	}
 	return c.ShutdownTimeout.Std() - c.DrainDelay.Std()
-}
-
-// secrets reads who may come in.
-func secrets(a config.Auth) (login.Secrets, error) {
-	entries := make(map[string]login.Secret)
-	switch {
-	case a.User != "" && a.Type != config.Trust:
-		entries[a.User] = login.Secret{Plain: a.Password.Reveal()}
-	case a.File != "":
-		file, err := os.Open(a.File)
-		if err != nil {
-			return nil, fmt.Errorf("auth_file: %w", err)
-		}
-		defer func() { _ = file.Close() }() // only read
-		list, problems := login.ParseAuthFile(file)
-		if len(problems) > 0 {
-			errs := make([]error, 0, len(problems))
-			for _, p := range problems {
-				errs = append(errs, fmt.Errorf("%s: %s", a.File, p))
-			}
-			return nil, errors.Join(errs...)
-		}
-		entries = list
-	}
-	return login.NewBook(entries), nil
 }
 
 // orForever turns "none" into a time that does not come.
