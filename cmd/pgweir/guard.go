@@ -89,10 +89,11 @@ func (g *guard) change(ctx context.Context, set map[string]string, by string) ([
 
 // logProblem logs why something is refused: for who sends SIGHUP the log is the only answer.
 func logProblem(log *slog.Logger, by string, p config.Problem) {
+	args := []any{"problem", p.Error()}
 	if p.Fix != "" {
-		log = log.With("what_to_do", p.Fix)
+		args = append(args, "what_to_do", p.Fix)
 	}
-	log.Error(by+" refused, nothing has changed", "problem", p.Error())
+	log.Error(by+" refused, nothing has changed", args...)
 }
 
 // changes lists what is different in c and logs it.
