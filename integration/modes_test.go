@@ -357,3 +357,40 @@ func writeFile(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// What drivers do they do in session mode as well, each connection with a server of its own.
+func TestDriversInSessionMode(t *testing.T) {
+	t.Parallel()
+	f := startFront(t, plan{slots: 24, more: "[[workload]]\nname = \"default\"\nshare = \"100%\"\npool_mode = \"session\"\nmax_wait = \"60s\"\nsession_wait = \"60s\"\n"})
+	if f.proc == nil {
+		t.Skip("needs pgweir")
+	}
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *front)
+	}{
+		{"pgx: transfers by many connections", pgxTransfers},
+		{"pgx: pipeline with several syncs", pgxPipeline},
+		{"pgx: copy in and out", pgxCopy},
+		{"pgx: copy in that the client gives up", pgxCopyAborted},
+		{"pgx: more statements than a server keeps", pgxManyStatements},
+		{"pgx: deallocate all", pgxDeallocateAll},
+		{"pgx: every mode of execution", pgxExecModes},
+		{"pgx: error in a transaction", pgxErrorInTransaction},
+		{"pgx: cancel of a running statement", pgxCancelRunning},
+		{"pgx: a client that hangs up", pgxHangUp},
+		{"lib/pq: copy in with a bad row", pqCopyInFails},
+		{"lib/pq: prepared by many", pqPreparedByMany},
+		{"lib/pq: cancel of a transaction", pqCancelTransaction},
+		{"psql: copy that fails", psqlCopyFails},
+		{"psql: cancel of a running statement", psqlCancelRunning},
+		{"settings at startup", settingsAtStartup},
+		{"SET in a transaction that is rolled back", settingsRolledBack},
+		{"SET that fails", settingsRefused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f.psql(t, "drop table if exists account cascade;\ncreate table account(id int primary key, balance int not null);\ninsert into account select n, 1000 from generate_series(1, 20) n")
+			c.test(t, f)
+		})
+	}
+}
