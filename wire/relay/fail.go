@@ -9,6 +9,7 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 	if v, ok := wire.ErrorField(raw[wire.HeaderLen:], 'V'); s.fifo.empty() || ok && (v == "FATAL" || v == "PANIC") {
 		// The server is about to close. A client that it owes nothing does not
 		// need to know, unless it is a session's own.
+		s.dying = true
 		s.fatal = s.keeper != nil || s.client != nil && s.touched && !(s.boundary() && s.tx == wire.Idle)
 		return s.fatal, None
 	}

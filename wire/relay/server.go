@@ -79,6 +79,7 @@ type Server struct {
 	rest        int  // bytes of the current message's body still to come
 	restForward bool // they are the client's
 	fatal       bool // FATAL came: the connection is about to end, and the client knows why
+	dying       bool // the same, whoever knows
 
 	begun       bool // the pending BEGIN was sent and is not answered: nothing may follow the first request
 	beginFailed bool // the pending BEGIN failed: the client is told 'E'
@@ -124,6 +125,10 @@ func (s *Server) Outstanding() int { return s.fifo.total }
 
 // Dirty reports whether the server must be cleaned before it goes back.
 func (s *Server) Dirty() bool { return s.dirt != 0 }
+
+// Dying reports whether the server has said that it is about to close: it takes no more
+// requests, though its connection may end a while later.
+func (s *Server) Dying() bool { return s.dying }
 
 // Told reports whether the client has been given the server's last word: when
 // the connection ends now, nothing must be added.

@@ -131,6 +131,9 @@ func (sv *Server) Data(b []byte, now int64) (used int) {
 			break
 		}
 	}
+	if sv.link.Dying() && !sv.closing && sv.keeper == nil && (sv.client == nil || sv.client.pending || !sv.link.Touched()) {
+		sv.broken(ServerClosed, now) // nobody may get it until its connection ends, which takes a while
+	}
 	if sv.keeper != nil && sv.client == nil && !sv.closing && sv.link.Told() && !sv.link.MidMessage() {
 		sv.broken(ServerClosed, now) // its last word has been passed on: nothing may follow
 	}
