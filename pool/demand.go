@@ -188,7 +188,7 @@ func (s *Set) serve(id listID) {
 	for tries := l.n; tries > 0 && s.wants(id) && s.mayDial(); tries-- {
 		k := admission.Key(l.first - 1)
 		switch {
-		case s.atLimit(k) || !s.worth(k):
+		case s.atLimit(k) || !s.worth(k) || s.trying(k):
 			s.rotate(k, id)
 			continue
 		case s.room(k):
@@ -237,6 +237,13 @@ func (s *Set) atLimit(k admission.Key) bool {
 	}
 	e := s.key(k)
 	return e.promised+e.count[Dialling]+e.count[Idle]+e.count[Busy]+e.count[Closing] >= limit
+}
+
+// trying reports whether a dial of k is to show first whether its database is
+// there again: as many as there are clients would fail together.
+func (s *Set) trying(k admission.Key) bool {
+	e := s.key(k)
+	return e.failures > 0 && e.count[Dialling] > 0
 }
 
 // replace closes the server for k that has been idle longest among those that

@@ -161,6 +161,12 @@ func (w *world) everyday() map[string]func(*rapid.T) {
 			how := rapid.IntRange(0, 19).Draw(t, "how")
 			w.dialled(rapid.IntRange(0, len(w.dials)-1).Draw(t, "dial"), how < 18, how == 19)
 		},
+		"doubt": func(t *rapid.T) {
+			if len(w.dials) == 0 {
+				t.Skip("no dial")
+			}
+			w.doubt(w.dials[rapid.IntRange(0, len(w.dials)-1).Draw(t, "dial")])
+		},
 		"closed": func(t *rapid.T) { w.eof(pick(t, w.closing, anyServer)) },
 		"unhold": func(t *rapid.T) {
 			if len(w.cancels) == 0 {

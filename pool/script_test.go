@@ -144,6 +144,8 @@ func (w *world) serverCommand(name string, sv *pool.Server) bool {
 	switch dial, cancel := at(w.dials), at(w.cancels); {
 	case name == "ok" && dial >= 0, name == "fail" && dial >= 0, name == "refuse" && dial >= 0:
 		w.dialled(dial, name == "ok", name == "refuse")
+	case name == "doubt":
+		w.doubt(sv)
 	case name == "eof":
 		w.eof(sv)
 	case name == "break":

@@ -238,6 +238,21 @@ func (s *Set) Dialed(now int64, sv *Server, ok, permanent bool) (idle bool) {
 	return s.settle(now, sv)
 }
 
+// Doubt notes that a dial has been under way for so long that it may fail as
+// well: what Down and Warming say does not wait for its end. It returns whether
+// that is new, and the gate is to be told (Supplied). It changes nothing for a
+// key whose last dial failed, nor on a server that is not Dialling any more.
+func (s *Set) Doubt(now int64, sv *Server) bool {
+	s.see(now)
+	k := s.key(sv.Key)
+	if sv.state != Dialling || k.failures > 0 {
+		return false
+	}
+	k.failures = 1 // without a retryAt: others may be dialled
+	s.changes++
+	return true
+}
+
 // penalize makes sv's key wait after a failed dial. Dials that ran side by side
 // and failed for one reason count once.
 func (s *Set) penalize(sv *Server, permanent bool) {

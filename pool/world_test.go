@@ -374,6 +374,14 @@ func (w *world) dialled(i int, ok, permanent bool) {
 	w.hopeless = false
 }
 
+// doubt says that sv's dial takes long.
+func (w *world) doubt(sv *pool.Server) {
+	if w.set.Doubt(w.now, sv) {
+		w.pending = w.gate.Supplied(w.now, sv.Key, w.pending)
+	}
+	w.deliver()
+}
+
 // eof ends sv's socket, expected or not.
 func (w *world) eof(sv *pool.Server) {
 	w.set.Gone(w.now, sv)

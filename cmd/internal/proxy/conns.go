@@ -143,6 +143,7 @@ func (up *cluster) Ended(cl *session.Client, reason session.Reason) {
 type serverConn struct {
 	up     *cluster
 	sv     *session.Server
+	site   *site
 	opened func(c *loop.Conn, now int64) // nil once it was
 }
 
@@ -160,6 +161,7 @@ func (h *serverConn) Data(_ *loop.Conn, b []byte, now int64) (used int) {
 			h.up.panicked(r, nil, h.sv, now)
 		}
 	}()
+	h.site.heard = now
 	return h.sv.Data(b, now)
 }
 

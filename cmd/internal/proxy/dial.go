@@ -42,10 +42,24 @@ func (up *cluster) credentials(g *session.Group, s *Settings) {
 	g.Key.Target = now.target(t)
 }
 
+// request is who to be on a server of a key. Loop thread.
+func (up *cluster) request(k *session.KeyInfo) upstream.Request {
+	o := up.o.Load()
+	r := upstream.Request{Database: k.Database, Role: k.Role}
+	if t, _ := k.Target.(*target); t != nil {
+		r.Credentials, r.Passwords = t.credentials, t.passwords
+	}
+	if r.Credentials == (login.Credentials{}) && r.Passwords == nil && k.Role == o.Role {
+		r.Credentials.Password = o.Password
+	}
+	return r
+}
+
 // backend is what is known of a server beside its session: where it is and what a cancel
 // for it needs.
 type backend struct {
 	place  upstream.Place
+	site   *site
 	local  string
 	pid    uint32
 	secret []byte
@@ -54,21 +68,28 @@ type backend struct {
 
 // Dial implements session.Env: it logs in on a goroutine.
 func (up *cluster) Dial(sv *session.Server) {
-	info := sv.Info()
-	t, _ := info.Target.(*target)
-	up.px.work.Go(func() { up.dial(sv, info.Database, info.Role, t) })
+	r := up.request(sv.Info())
+	up.px.work.Go(func() { up.dial(sv, r) })
 }
 
-func (up *cluster) dial(sv *session.Server, database, role string, t *target) {
-	px, o := up.px, up.o.Load()
-	r := upstream.Request{Database: database, Role: role}
-	if t != nil {
-		r.Credentials, r.Passwords = t.credentials, t.passwords
-	}
-	if r.Credentials == (login.Credentials{}) && r.Passwords == nil && role == o.Role {
-		r.Credentials.Password = o.Password
-	}
-	s, err := up.link.Dial(context.Background(), r)
+// doubtAfter is how long a login may take before those who wait for it are told, if their
+// patience ends, that no server can be reached.
+const doubtAfter = 500 * time.Millisecond
+
+// noAnswer is why a login is in doubt.
+var noAnswer = &wire.Error{
+	Severity: wire.SeverityFatal, Code: "57P03",
+	Message: "pgweir: the database does not answer",
+	Detail:  "reason=no_server", Hint: "retry=yes; is Postgres running, and not overloaded?",
+}
+
+func (up *cluster) dial(sv *session.Server, r upstream.Request) {
+	px := up.px
+	doubt := time.AfterFunc(doubtAfter, func() {
+		px.post(func(now int64) { up.core.Doubt(now, sv, noAnswer) })
+	})
+	s, err := up.link.Dial(px.life, r)
+	doubt.Stop()
 	if err != nil {
 		up.dialFailed(sv, err)
 		return
@@ -77,10 +98,16 @@ func (up *cluster) dial(sv *session.Server, database, role string, t *target) {
 	h := &serverConn{up: up, sv: sv}
 	h.opened = func(c *loop.Conn, now int64) {
 		b.since = now
+		b.site = up.site(b.place)
+		b.site.heard = now
+		h.site = b.site
 		sv.Tag = b
-		up.place = b.place
+		_, newest := up.link.Current()
+		if s.Generation == newest {
+			up.place, b.site.left = b.place, false
+		}
 		up.core.Dialed(now, sv, c, s.Status, nil, false)
-		if _, newest := up.link.Current(); s.Generation < newest { // it has moved meanwhile
+		if s.Generation < newest { // it has moved meanwhile
 			up.core.Retire(now, func(o *session.Server) bool { return o == sv })
 		}
 	}

@@ -50,6 +50,8 @@ type Proxy struct {
 	consoles consoles
 	turned   turned
 	stop     chan Shutdown
+	life     context.Context // of what the proxy does with servers on goroutines
+	die      context.CancelFunc
 }
 
 // New makes a proxy. It owns the listeners from here on.
@@ -59,9 +61,11 @@ func New(o Options) (*Proxy, error) {
 		logins: make(chan struct{}, o.MaxLogins), cpu: make(chan struct{}, loginWorkers()),
 		stop: make(chan Shutdown, 16), started: time.Now(), maxGroups: maxGroups,
 	}
+	px.life, px.die = context.WithCancel(context.Background())
 	px.sessions.process = o.Process << processShift
 	l, err := loop.New(loop.Options{Timer: px.fire, EndOfTurn: px.endOfTurn})
 	if err != nil {
+		px.die()
 		return nil, fmt.Errorf("event loop: %w", err)
 	}
 	px.loop = l
@@ -100,6 +104,7 @@ func (px *Proxy) Run(ctx context.Context) error {
 	select {
 	case err := <-failed:
 		stop()
+		px.die()
 		px.closeListeners()
 		px.consoles.end()
 		px.work.Wait()
@@ -110,6 +115,7 @@ func (px *Proxy) Run(ctx context.Context) error {
 	px.shutdown(how, stop)
 	px.loop.Stop()
 	err := <-failed
+	px.die() // nobody waits for a login any more
 	px.consoles.end()
 	px.work.Wait()
 	return err

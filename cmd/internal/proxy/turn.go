@@ -12,7 +12,7 @@ import (
 func (px *Proxy) fire(now int64) (next int64) {
 	next = math.MaxInt64
 	for _, up := range px.upstreams {
-		next = min(next, up.core.Fire(now))
+		next = min(next, up.patrolled(now), up.core.Fire(now))
 	}
 	return min(next, px.sweep(now))
 }
@@ -28,6 +28,7 @@ func (px *Proxy) endOfTurn(now int64) {
 		if up.core.TimerLazy() {
 			px.loop.WakeAt(now + session.Lazy)
 		}
+		up.rouse(now)
 	}
 	if len(px.watchers) > 0 {
 		px.watch()

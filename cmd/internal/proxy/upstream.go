@@ -27,6 +27,11 @@ type cluster struct {
 	reserved  map[admission.Key]bool // keys whose servers may use the reserve
 	disowned  bool                   // the configuration has it no more
 	place     upstream.Place         // where the servers of now are
+	sites     map[upstream.Place]*site
+	patrolAt  int64 // when patrol is due; 0 = when something is to be looked at
+	looking   bool  // a look is under way
+	lookedAt  int64 // when the last began,
+	lookPause int64 // and how long after it there is none
 }
 
 // treatment is a workload as the sessions of an upstream know it, for roles that may use
@@ -34,7 +39,7 @@ type cluster struct {
 type treatment [2]*session.Workload
 
 func newCluster(px *Proxy, u *Upstream, s *Settings, shared *relay.Shared) *cluster {
-	up := &cluster{px: px, name: u.Name, index: make(map[string]uint16), reserved: make(map[admission.Key]bool)}
+	up := &cluster{px: px, name: u.Name, index: make(map[string]uint16), reserved: make(map[admission.Key]bool), sites: make(map[upstream.Place]*site)}
 	up.o.Store(u)
 	up.link = upstream.New(up.hosts(u))
 	up.arrange(s)
@@ -56,10 +61,16 @@ func (up *cluster) hosts(u *Upstream) upstream.Options {
 func (up *cluster) moved(from, to upstream.Place) {
 	up.px.post(func(now int64) {
 		up.place = to
+		if to != (upstream.Place{}) {
+			up.site(from).left, up.site(to).left = true, false
+		}
 		up.core.Retire(now, func(sv *session.Server) bool {
 			b, ok := sv.Tag.(*backend)
 			return ok && b.place == from
 		})
+		if to != (upstream.Place{}) {
+			up.patrol(now) // who got no answer there for long will not get one
+		}
 	})
 }
 
