@@ -46,11 +46,25 @@ func LoadEnv(path string, getenv func(string) string) (*Config, []Problem) {
 
 // Load is [Load] with these options.
 func (o Options) Load(path string) (*Config, []Problem) {
-	data, err := readFile(path)
-	if err != nil {
-		return nil, []Problem{{File: path, Message: err.Error(), Fix: fileFix(err)}}
+	text, problems := Read(path)
+	if len(problems) > 0 {
+		return nil, problems
 	}
-	c, d, problems := o.parse(path, data)
+	return o.LoadText(path, text)
+}
+
+// Read returns the text of a file for [Options.LoadText], or the problem with it.
+func Read(path string) (text string, problems []Problem) {
+	text, err := readFile(path)
+	if err != nil {
+		return "", []Problem{{File: path, Message: err.Error(), Fix: fileFix(err)}}
+	}
+	return text, nil
+}
+
+// LoadText is Load of what [Read] has returned for that path, whatever the file has by now.
+func (o Options) LoadText(path, text string) (*Config, []Problem) {
+	c, d, problems := o.parse(path, text)
 	if d != nil {
 		d.checkFiles()
 		problems = d.problems

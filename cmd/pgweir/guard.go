@@ -21,13 +21,13 @@ type guard struct {
 	*proxy.Proxy
 	console *console.Console
 
-	log   *slog.Logger
-	level *slog.LevelVar
-	read  func(set map[string]string) (*config.Config, []config.Problem)
-	file  string // "" = made from a URL
+	log    *slog.Logger
+	level  *slog.LevelVar
+	source *source
 
 	mu       sync.Mutex // one change at a time
 	config   *config.Config
+	text     string            // of the file, as it was read last
 	set      map[string]string // typed at the console since the last reload
 	facts    map[string]config.Facts
 	asked    map[string]string // the URL that the facts are of, by upstream
@@ -43,7 +43,7 @@ func (g *guard) Reload(ctx context.Context) ([]proxy.Change, []proxy.Problem) {
 	defer func() { _ = status.Notify("READY=1") }()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.change(ctx, nil, "reload")
+	return g.change(ctx, nil, "", "reload")
 }
 
 // Set implements proxy.Configurator.
@@ -55,17 +55,18 @@ func (g *guard) Set(ctx context.Context, key, value string) ([]proxy.Change, []p
 		set = make(map[string]string)
 	}
 	set[key] = value
-	return g.change(ctx, set, "SET")
+	return g.change(ctx, set, g.text, "SET") // what somebody is just writing is for RELOAD
 }
 
-// change puts what the file and set say into force, or nothing. The caller holds mu.
-func (g *guard) change(ctx context.Context, set map[string]string, by string) ([]proxy.Change, []proxy.Problem) {
-	c, problems := g.read(set)
+// change puts what a text, or the file if it is empty, and set say into force, or nothing.
+// The caller holds mu.
+func (g *guard) change(ctx context.Context, set map[string]string, text, by string) ([]proxy.Change, []proxy.Problem) {
+	c, text, problems := g.source.read(set, text)
 	var s *proxy.Settings
 	if len(problems) == 0 {
 		var err error
 		if s, err = settings(c, g.factsFor(c)); err != nil {
-			problems = []config.Problem{{File: g.file, Message: err.Error()}}
+			problems = []config.Problem{{File: g.source.file, Message: err.Error()}}
 		}
 	}
 	if by == "reload" {
@@ -81,7 +82,7 @@ func (g *guard) change(ctx context.Context, set map[string]string, by string) ([
 		return nil, []proxy.Problem{{Text: "not applied: " + err.Error()}}
 	}
 	changes := g.changes(c, by)
-	g.config, g.set = c, set
+	g.config, g.text, g.set = c, text, set
 	g.level.Set(c.Log.Level.Slog())
 	g.askUpstreams()
 	return changes, nil

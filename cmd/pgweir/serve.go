@@ -51,11 +51,11 @@ func serve(ctx context.Context, e *env, args []string) int {
 	if !ok {
 		return code
 	}
-	read, file := e.reader(rest, *url)
-	if read == nil {
+	src := e.source(rest, *url)
+	if src == nil {
 		return e.misuse("a FILE, --upstream URL or DATABASE_URL is needed")
 	}
-	c, problems := read(nil)
+	c, text, problems := src.read(nil, "")
 	if len(problems) > 0 {
 		e.problems(problems)
 		return exitUsage
@@ -72,7 +72,7 @@ func serve(ctx context.Context, e *env, args []string) int {
 		}
 	}
 	g := &guard{
-		log: log, level: level, read: read, file: file, config: c,
+		log: log, level: level, source: src, text: text, config: c,
 		facts: make(map[string]config.Facts), asked: make(map[string]string), reloaded: time.Now(), loadedOK: true,
 	}
 	if err := g.run(ctx); err != nil {
@@ -82,21 +82,38 @@ func serve(ctx context.Context, e *env, args []string) int {
 	return exitOK
 }
 
-// reader returns what reads the configuration, with overrides, and the name of its file;
-// nil if there is neither a file nor a URL.
-func (e *env) reader(files []string, url string) (read func(set map[string]string) (*config.Config, []config.Problem), file string) {
+// source is where the configuration comes from: a file, or a URL that takes its place.
+type source struct {
+	file, url string
+	getenv    func(string) string
+}
+
+// source finds out which it is; nil if there is neither a file nor a URL.
+func (e *env) source(files []string, url string) *source {
 	if len(files) > 0 {
-		return func(set map[string]string) (*config.Config, []config.Problem) {
-			return config.Options{Getenv: e.getenv, Set: set}.Load(files[0])
-		}, files[0]
+		return &source{file: files[0], getenv: e.getenv}
 	}
-	url = cmp.Or(url, e.getenv("DATABASE_URL"))
-	if url == "" {
-		return nil, ""
+	if url = cmp.Or(url, e.getenv("DATABASE_URL")); url != "" {
+		return &source{url: url}
 	}
-	return func(set map[string]string) (*config.Config, []config.Problem) {
-		return config.Options{Set: set}.FromURL(url)
-	}, ""
+	return nil
+}
+
+// read reads the configuration, with overrides: from the text of an earlier read of the
+// file, or if that is empty from the file. It returns the text.
+func (s *source) read(set map[string]string, earlier string) (c *config.Config, text string, problems []config.Problem) {
+	o := config.Options{Getenv: s.getenv, Set: set}
+	if s.file == "" {
+		c, problems = o.FromURL(s.url)
+		return c, "", problems
+	}
+	if text = earlier; text == "" {
+		if text, problems = config.Read(s.file); len(problems) > 0 {
+			return nil, "", problems
+		}
+	}
+	c, problems = o.LoadText(s.file, text)
+	return c, text, problems
 }
 
 func newLogger(w io.Writer, format config.LogFormat, level slog.Leveler) *slog.Logger {
