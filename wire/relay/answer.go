@@ -29,7 +29,8 @@ func (s *Server) Input(in []byte, p *Plan) (used int, ev Event) {
 			return used, Broken
 		}
 		raw := in[used:min(used+size, len(in))]
-		if len(raw) < size && (needsWhole(raw[0]) || raw[0] == wire.MsgErrorResponse && len(raw) < errorHead) {
+		if len(raw) < size && (needsWhole(raw[0]) || raw[0] == wire.MsgErrorResponse && len(raw) < errorHead ||
+			s.fifo.empty() && size <= maxWhole) { // else an answer of ours could come into the middle of it
 			if needsWhole(raw[0]) && size > maxWhole {
 				return used, Broken
 			}

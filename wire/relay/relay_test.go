@@ -262,3 +262,27 @@ func TestLongErrorInPieces(t *testing.T) {
 		t.Errorf("the client got %d of %d bytes", len(got), len(long))
 	}
 }
+
+// A notification that comes in pieces is passed on as one: what pgweir answers itself
+// between two of its pieces must not end up inside of it.
+func TestNotificationInPieces(t *testing.T) {
+	r := newRig(t, 1)
+	s := r.servers[0].s
+	r.client.SetMode(Session)
+	r.client.Keep(s)
+	note := wire.AppendMessage(nil, wire.MsgNotificationResponse, append([]byte{0, 0, 0, 1}, "news\x00and more\x00"...))
+	var p Plan
+	if used, ev := s.Input(note[:12], &p); used != 0 || ev != None || len(p.ToClient) != 0 {
+		t.Fatalf("used %d, event %v, %q", used, ev, p.ToClient)
+	}
+	if _, ev := r.client.Input(q("begin"), &p); ev != None {
+		t.Fatalf("event %v", ev)
+	}
+	if used, ev := s.Input(note, &p); used != len(note) || ev != None {
+		t.Fatalf("used %d, event %v", used, ev)
+	}
+	want := append(wire.AppendReadyForQuery(wire.AppendCommandComplete(nil, "BEGIN"), wire.InTransaction), note...)
+	if got := bytes.Join(p.ToClient, nil); !bytes.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

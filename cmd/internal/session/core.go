@@ -1,6 +1,8 @@
 package session
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/pgweir/pgweir/admission"
@@ -222,7 +224,28 @@ func (co *Core) Check() error {
 	if err := co.set.Check(); err != nil {
 		return err
 	}
+	for _, p := range co.set.Servers(nil) {
+		if sv, ok := p.Payload.(*Server); ok && sv.link != nil {
+			if err := sv.check(); err != nil {
+				return fmt.Errorf("%w: %s", err, sv)
+			}
+		}
+	}
 	return co.gate.Check()
+}
+
+// check verifies that a server and whoever has or keeps it agree.
+func (sv *Server) check() error {
+	cl, own := sv.client, sv.keeper
+	switch {
+	case cl != nil && cl.server != sv || own != nil && own.kept != sv || own != nil && cl != nil && own != cl:
+		return errors.New("a client does not know its server")
+	case own != nil && (own.link.Mode() != relay.Session || !sv.hold.held):
+		return errors.New("a server is kept outside of a session")
+	case sv.pool.State() == pool.Idle && (cl != nil || own != nil || sv.ticket.held || sv.hold.held || sv.link.Dirty()):
+		return errors.New("an idle server is not free")
+	}
+	return nil
 }
 
 // internalError is what a client is told when pgweir has failed at its request.

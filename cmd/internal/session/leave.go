@@ -139,7 +139,7 @@ func (co *Core) fatal(cl *Client, e *wire.Error, reason Reason, now int64) {
 	if cl.ended {
 		return
 	}
-	if cl.server == nil || cl.pending || !cl.server.link.MidMessage() {
+	if !cl.told() {
 		cl.conn.Send([][]byte{wire.AppendError(nil, e)})
 	}
 	var others []*Client // logins that hoped for this one
@@ -152,6 +152,16 @@ func (co *Core) fatal(cl *Client, e *wire.Error, reason Reason, now int64) {
 	for _, o := range others {
 		co.fatal(o, e, reason, now)
 	}
+}
+
+// told reports whether nothing may be added to what the client's server has said: its last
+// word, or a part of a message.
+func (cl *Client) told() bool {
+	sv := cl.kept
+	if sv == nil && !cl.pending {
+		sv = cl.server
+	}
+	return sv != nil && (sv.link.MidMessage() || sv.link.Told())
 }
 
 // leads reports whether other logins wait for this one, or may.

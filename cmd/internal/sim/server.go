@@ -115,6 +115,9 @@ func (be *backend) run() {
 		})
 	}
 	be.conn.write(be.b.Output())
+	if be.b.Channels() > 0 {
+		be.w.after(be.w.delay(2_000_000), be.notify)
+	}
 	if be.b.Dead() {
 		be.gone = true
 		be.w.after(be.w.delay(2_000_000), func() { // the process ends, then its socket
@@ -122,6 +125,19 @@ func (be *backend) run() {
 			be.w.open(-1)
 			be.conn.hangUp()
 		})
+	}
+}
+
+// notify is another session's NOTIFY, which a backend passes on while it is idle.
+func (be *backend) notify() {
+	if be.gone || !be.b.Idle() || be.b.Channels() == 0 {
+		return
+	}
+	body := append([]byte{0, 0, 0, 9}, "news\x00"...)
+	body = append(body, bytes.Repeat([]byte{'n'}, be.w.rnd.IntN(200))...)
+	be.conn.write(wire.AppendMessage(nil, wire.MsgNotificationResponse, append(body, 0)))
+	if be.w.rnd.IntN(2) == 0 {
+		be.w.after(be.w.delay(1_000_000), be.notify)
 	}
 }
 
