@@ -66,6 +66,20 @@ type Settings struct {
 	// WorkloadOf returns the index in Workloads of a client's workload. The address is
 	// the zero one for a Unix socket. It is called from any goroutine.
 	WorkloadOf func(database, role, application string, client netip.Addr) int
+
+	databases map[string]*Database // by name; made by prepare
+	workloads map[string]int       // likewise: index in Workloads
+}
+
+// prepare makes what finds things by their names. Call it before the settings are shared.
+func (s *Settings) prepare() {
+	s.databases, s.workloads = make(map[string]*Database, len(s.Databases)), make(map[string]int, len(s.Workloads))
+	for i := range s.Databases {
+		s.databases[s.Databases[i].Name] = &s.Databases[i]
+	}
+	for i := range s.Workloads {
+		s.workloads[s.Workloads[i].Name] = i
+	}
 }
 
 // Upstream is one Postgres cluster.
@@ -122,19 +136,11 @@ type Workload struct {
 // route finds what a client's database name stands for: its entry and the name on the
 // server. It is nil for a name that nobody has configured.
 func (s *Settings) route(name string) (*Database, string) {
-	var found *Database
-	for i := range s.Databases {
-		switch d := &s.Databases[i]; d.Name {
-		case name:
-			return d, d.onServer(name)
-		case "*":
-			found = d
-		}
-	}
-	if found == nil {
+	d := cmp.Or(s.databases[name], s.databases["*"])
+	if d == nil {
 		return nil, ""
 	}
-	return found, found.onServer(name)
+	return d, d.onServer(name)
 }
 
 // onServer is the name on the server of what a client calls name.

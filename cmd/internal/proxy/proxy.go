@@ -70,6 +70,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	px.loop = l
 	s := o.Settings
+	s.prepare()
 	px.settings.Store(s)
 	px.shared = &relay.Shared{Statements: relay.NewStatements(o.StatementMemory), MaxPrepared: s.MaxPrepared, TextLimit: o.TextLimit}
 	for i := range s.Upstreams {

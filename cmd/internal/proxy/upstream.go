@@ -140,7 +140,7 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 	up.core.Regroup()
 	up.core.Reconfigure(now, up.gatePlan(u), up.poolOptions(u))
 	up.core.Treat(func(g *session.Group) *session.Workload {
-		i, known := indexOf(s, g.Workload.Name)
+		i, known := s.workloads[g.Workload.Name]
 		if !known || !up.houses(s, g.Database, g.Role, g.Key) {
 			return nil
 		}
@@ -167,16 +167,6 @@ func flag(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// indexOf finds a workload by its name.
-func indexOf(s *Settings, name string) (int, bool) {
-	for i := range s.Workloads {
-		if s.Workloads[i].Name == name {
-			return i, true
-		}
-	}
-	return 0, false
 }
 
 // group finds the group of a client by what it says of itself. Loop thread.

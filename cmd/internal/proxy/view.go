@@ -19,7 +19,6 @@ type view struct {
 	s   *Settings
 	out *Snapshot
 
-	entries   map[string]*Database // as configured
 	databases map[string]*DatabaseState
 	at        map[place][]*DatabaseState // the databases by where their servers are
 	roles     map[string]*RoleState
@@ -42,11 +41,8 @@ func (px *Proxy) Snapshot(ctx context.Context) (*Snapshot, error) {
 // compile makes the snapshot.
 func (px *Proxy) compile(f *facts, out *Snapshot) {
 	v := view{
-		px: px, s: f.s, out: out, entries: make(map[string]*Database, len(f.s.Databases)),
+		px: px, s: f.s, out: out,
 		databases: make(map[string]*DatabaseState), at: make(map[place][]*DatabaseState), roles: make(map[string]*RoleState),
-	}
-	for i := range f.s.Databases {
-		v.entries[f.s.Databases[i].Name] = &f.s.Databases[i]
 	}
 	slices.SortFunc(f.upstreams, func(a, b *upstreamFacts) int { return cmp.Compare(a.up.name, b.up.name) })
 	v.fill(f)
@@ -130,7 +126,10 @@ func addTraffic(t *Traffic, g *session.Group) {
 }
 
 // entry is what a name is configured as; nil if it is not.
-func (v *view) entry(name string) *Database { return cmp.Or(v.entries[name], v.entries["*"]) }
+func (v *view) entry(name string) *Database {
+	d, _ := v.s.route(name)
+	return d
+}
 
 // database returns the row of a name that clients use.
 func (v *view) database(name string) *DatabaseState {

@@ -132,3 +132,16 @@ func BenchmarkSnapshot(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReconfigure measures for how long a reload holds up the event loop.
+func BenchmarkReconfigure(b *testing.B) {
+	for _, size := range []struct{ databases, roles, workloads int }{{1, 5000, 1000}, {1000, 5, 1000}} {
+		b.Run(fmt.Sprintf("%d databases, %d roles, %d workloads", size.databases, size.roles, size.workloads), func(b *testing.B) {
+			px := crowded(b, size.databases, size.roles, size.workloads)
+			s := px.settings.Load()
+			for b.Loop() {
+				px.upstreams["main"].reconfigure(1, &s.Upstreams[0], s)
+			}
+		})
+	}
+}
