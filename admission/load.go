@@ -48,11 +48,15 @@ func (d *load) maxWaiting() int {
 	return max(floor, int(min(n, maxAuto)))
 }
 
-// full reports whether w's bound is reached.
+// full reports whether w's bound is reached. The reserved have one of their own: a queue
+// that is full of others must not keep them from the slots that are kept for them.
 func (g *Gate) full(w *Waiter) bool {
 	d := g.loads[w.Workload]
-	if w.Probe {
+	switch {
+	case w.Probe:
 		return g.probes >= g.plan.ProbeWaiting
+	case w.Reserved && w.Want != Session && g.plan.Extra > 0:
+		return g.lanes[extras].n >= g.plan.ProbeWaiting
 	}
 	return d.queued()-d.probes >= d.maxWaiting()
 }

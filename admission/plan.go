@@ -18,7 +18,8 @@ type Plan struct {
 	// Connections is how many servers sessions (Want Session) may hold at most,
 	// over all workloads: the budget without its reserve. 0 or less = Slots.
 	Connections int
-	// ProbeWaiting bounds the waiting probes; 0 or less = 100.
+	// ProbeWaiting bounds the waiting probes, and by itself the waiting Reserved where
+	// Extra is more than 0; 0 or less = 100.
 	ProbeWaiting int
 	// Workloads are indexed by Waiter.Workload; empty = one with defaults. A
 	// workload keeps its index over Reconfigure, or its tickets that are out
@@ -37,7 +38,7 @@ type Workload struct {
 	// SessionWait is the longest time in the queue for a server to keep, in ns;
 	// 0 or less = 10 s.
 	SessionWait int64
-	// MaxWaiting bounds the workload's queue, probes not counted. 0 or less =
+	// MaxWaiting bounds the workload's queue, probes not counted and Reserved not bound. 0 or less =
 	// automatic: as many as drain within MaxWait with the workload's part of the
 	// slots, but at most 1,000, and at least 4 x that part; 1,000 as long as the
 	// drain rate is not known.

@@ -107,15 +107,19 @@ func (d *load) snapshot() WorkloadStats {
 	}
 }
 
-// lent spreads what is in use of all idle parts over those to whom they belong.
+// lent spreads what is borrowed over those whose parts are idle.
 func (g *Gate) lent(all []WorkloadStats, idle int) {
-	free := g.side[slots].free()
-	if idle <= free {
-		return
+	borrowed := 0
+	for i := range all {
+		borrowed += all[i].Borrowed
 	}
+	borrowed = min(borrowed, idle)
+	told, seen := 0, 0
 	for i, d := range g.loads {
-		mine := max(d.lines[slots].own-d.lines[slots].used, 0)
-		all[i].Lent = (mine*(idle-free) + idle/2) / idle
+		if seen += max(d.lines[slots].own-d.lines[slots].used, 0) * borrowed; idle > 0 {
+			all[i].Lent = seen/idle - told
+			told = seen / idle
+		}
 	}
 }
 

@@ -215,6 +215,42 @@ func TestSessionsLeaveOneForTransactions(t *testing.T) {
 	r.check()
 }
 
+// A queue that is full of others does not keep the reserved out: their first one has to
+// wait for a server.
+func TestAFullQueueDoesNotRefuseTheReserved(t *testing.T) {
+	g := New(Plan{Slots: 1, Extra: 1, Workloads: []Workload{{MaxWaiting: 1}}}, absent{}, nil)
+	ordinary := [3]Waiter{}
+	for i, want := range []Outcome{Queued, Refused, Refused} {
+		if v := g.Admit(1, &ordinary[i]); v.Outcome != want {
+			t.Errorf("ordinary %d: %v", i, v.Outcome)
+		}
+	}
+	w := Waiter{Key: 1, Reserved: true}
+	if v := g.Admit(1, &w); v.Outcome != Queued {
+		t.Errorf("the reserved: %+v", v)
+	}
+}
+
+// Lent is what is borrowed, and nothing when nobody runs.
+func TestLentIsWhatIsBorrowed(t *testing.T) {
+	g := New(Plan{Slots: 7, Workloads: []Workload{{Share: 0.35, Lendable: 1, Borrow: 1}, {Share: 0.35, Lendable: 1, Borrow: 1}, {Share: 0.3, Lendable: 1, Borrow: 1}}}, endless{}, nil)
+	for running := range 8 {
+		lent, borrowed := 0, 0
+		for _, w := range g.Stats().Workloads {
+			lent, borrowed = lent+w.Lent, borrowed+w.Borrowed
+		}
+		if lent != borrowed || running == 0 && lent > 0 {
+			t.Errorf("%d run, %d lent, %d borrowed", running, lent, borrowed)
+		}
+		g.Admit(1, &Waiter{})
+	}
+}
+
+// endless is a supply with a server for everybody.
+type endless struct{ absent }
+
+func (endless) Reserve(Key, int64) (uint32, bool) { return 1, true }
+
 func TestExtraSlotsAreForTheReserved(t *testing.T) {
 	r := newRig(t, Plan{Slots: 2, Extra: 1})
 	r.ask(0, 2)

@@ -297,6 +297,9 @@ func (w *world) full(s *session) bool {
 	if s.w.Probe {
 		return w.plan.ProbeWaiting > 0 && n >= w.plan.ProbeWaiting
 	}
+	if s.w.Reserved && s.w.Want != admission.Session && w.plan.Extra > 0 {
+		return w.plan.ProbeWaiting > 0 && w.reservedWaiting() >= w.plan.ProbeWaiting
+	}
 	bound := w.plan.Workloads[s.w.Workload].MaxWaiting
 	if bound == 0 {
 		bound = w.gate.Bound(s.w.Workload)
@@ -305,6 +308,16 @@ func (w *world) full(s *session) bool {
 		}
 	}
 	return n >= bound
+}
+
+// reservedWaiting is how many wait for a slot that may use those kept for them.
+func (w *world) reservedWaiting() (n int) {
+	for _, o := range w.sessions {
+		if o.waiting && o.w.Reserved && o.w.Want != admission.Session && !w.isPaused(o.w.Key) {
+			n++
+		}
+	}
+	return n
 }
 
 func (w *world) withdraw(s *session) {
