@@ -203,6 +203,29 @@ func TestControlOfClients(t *testing.T) {
 		o.console(t, "enable app")
 		wantOne(t, connect(o.app), "select 'new'", "new")
 	})
+	t.Run("max_client_conn", func(t *testing.T) {
+		old := connect(o.app)
+		o.console(t, "set max_client_conn = 10")
+		var in []*pgx.Conn
+		for range 10 {
+			c, err := pgx.Connect(t.Context(), o.URL(o.app))
+			if err == nil {
+				in = append(in, c)
+			} else if sqlstate(err) != "53300" {
+				t.Errorf("one too many: %v", err)
+			}
+		}
+		if len(in) == 0 || len(in) > 8 {
+			t.Errorf("%d clients came in", len(in))
+		}
+		wantOne(t, old, "select 'alive'", "alive")
+		for _, c := range in {
+			if err := c.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		o.console(t, "reload")
+	})
 	t.Run("no such database", func(t *testing.T) {
 		for _, verb := range []string{"pause", "kill", "reconnect", "wait_close"} {
 			if _, err := o.tryConsole(t.Context(), verb+" nowhere"); err == nil || !strings.Contains(err.Error(), "no such database") {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/pool"
 	"github.com/pgweir/pgweir/wire"
 )
 
@@ -148,7 +149,8 @@ const (
 	lastAcceptsMost = time.Second
 	// lastLoginsMost bounds the wait for clients that are logging in.
 	lastLoginsMost = time.Second
-	// lastWordsMost bounds the wait for clients to take notice of their session's end.
+	// lastWordsMost bounds the wait for clients to take notice of their session's end, and
+	// for servers to end.
 	lastWordsMost = time.Second
 )
 
@@ -199,20 +201,26 @@ func (px *Proxy) lastLogins(how Shutdown) (next Shutdown, again bool) {
 
 // lastWords waits for clients that have just been told of the end, and may have sent a
 // request before they knew: if its socket were gone, what they see would be a broken
-// connection and not the reason.
+// connection and not the reason. It also closes the servers and waits until Postgres has let
+// go of them: who comes after this process may count on their places.
 func (px *Proxy) lastWords(how Shutdown) (next Shutdown, again bool) {
-	heard := make(chan struct{})
-	px.post(func(int64) {
-		w := px.await(func() bool { return px.loop.Finishing() == 0 })
+	over := make(chan struct{})
+	px.post(func(now int64) {
+		for _, up := range px.upstreams {
+			up.disown(now)
+		}
+		w := px.await(func() bool {
+			return px.loop.Finishing() == 0 && px.count(scope{}, func(*pool.Server) bool { return true }) == 0
+		})
 		go func() {
-			defer close(heard)
+			defer close(over)
 			select {
 			case <-w.done:
 			case <-px.ended:
 			}
 		}()
 	})
-	return px.pause(lastWordsMost, heard, how)
+	return px.pause(lastWordsMost, over, how)
 }
 
 // wait lets some time pass.
