@@ -450,6 +450,10 @@ func (w *world) reconfigure(p admission.Plan, o pool.Options) {
 	w.allow()
 	w.set.Reconfigure(w.now, o)
 	w.setPlan(p)
+	w.mixed = false // until somebody wants a transaction again
+	for _, s := range w.sessions {
+		w.mixed = w.mixed || s.waiting && s.w.Want != admission.Session && !w.isPaused(s.w.Key)
+	}
 	w.pending = w.gate.Reconfigure(w.now, p, w.pending)
 	w.deliver()
 }
