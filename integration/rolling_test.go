@@ -253,6 +253,7 @@ func TestRollingRestart(t *testing.T) {
 	if os.Getenv(directEnv) != "" {
 		t.Skip("needs pgweir")
 	}
+	t.Parallel()
 	s := startShared(t, `drain_delay = "100ms"`+"\n")
 	s.sql(t, "app", "create table rolled(n int);\ngrant all on rolled to app")
 	rounds, each := 3, 1

@@ -23,6 +23,8 @@ func TestScrapesOfMany(t *testing.T) {
 	roles, workloads := 100, 50
 	if long() {
 		roles, workloads = 5000, 1000
+	} else {
+		t.Parallel() // the figures are of no interest then
 	}
 	var more strings.Builder
 	for i := range workloads {
