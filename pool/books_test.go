@@ -57,8 +57,11 @@ func (w *world) tick(dt int64) {
 
 // lacksOnlyServer reports whether s could have a permit, and servers are being opened.
 func (w *world) lacksOnlyServer(s *session) bool {
+	if !w.set.Warming(s.w.Key) { // asked first: it costs less
+		return false
+	}
 	may, _, _ := w.may(int(s.w.Workload), s.w.Want == admission.Session)
-	return may && w.set.Warming(s.w.Key)
+	return may
 }
 
 func (w *world) workload(s *session) admission.Workload { return w.plan.Workloads[s.w.Workload] }
