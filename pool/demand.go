@@ -111,7 +111,7 @@ func (s *Set) Down(k admission.Key) bool {
 // Warming implements admission.Warmer: servers are on their way, or k may get
 // one at once, and its last dial did not fail.
 func (s *Set) Warming(k admission.Key) bool {
-	return s.key(k).failures == 0 && (s.count[Dialling] > 0 || s.room(k) && !s.atLimit(k))
+	return s.hushed == 0 && s.key(k).failures == 0 && (s.count[Dialling] > 0 || s.room(k) && !s.atLimit(k))
 }
 
 // Changes implements admission.Changer.
@@ -223,7 +223,7 @@ func (s *Set) rotate(k admission.Key, id listID) {
 // mayDial reports whether a dial may start now, or a server be given up for
 // one.
 func (s *Set) mayDial() bool {
-	return s.count[Dialling]+s.heirs < s.parallel() && s.refill() >= 1
+	return s.hushed == 0 && s.count[Dialling]+s.heirs < s.parallel() && s.refill() >= 1
 }
 
 // atLimit reports whether k has as many servers as it may.

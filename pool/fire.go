@@ -8,8 +8,27 @@ import "github.com/pgweir/pgweir/admission"
 func (s *Set) Fire(now int64) (next int64) {
 	s.see(now)
 	next = min(s.fireIdle(now), s.fireLifetime(now), s.fireRetry(now))
+	s.endHush(now)
 	s.supply()
 	return min(next, s.startAt())
+}
+
+// Hush starts no dial of any key before until: the server has no room for anybody. No
+// clock stands still for what is not being opened.
+func (s *Set) Hush(now, until int64) {
+	s.see(now)
+	if until > max(s.hushed, now) {
+		s.hushed = until
+		s.changes++
+	}
+}
+
+// endHush lets dials start again, if it is time.
+func (s *Set) endHush(now int64) {
+	if s.hushed != 0 && now >= s.hushed {
+		s.hushed = 0
+		s.changes++
+	}
 }
 
 // fireIdle closes servers that nobody used for the idle timeout, but none that
@@ -91,6 +110,9 @@ func (s *Set) fireRetry(now int64) (next int64) {
 // startAt is when a key that lacks a server may get one by time alone: when
 // the rate allows it, or when an idle server of another key counts as unused.
 func (s *Set) startAt() int64 {
+	if s.hushed != 0 {
+		return s.hushed
+	}
 	waited := s.wants(listReserved) || s.wants(listBare) || s.wants(listWanting)
 	if !waited && !s.wants(listMinimum) || s.count[Dialling]+s.heirs >= s.parallel() {
 		return never

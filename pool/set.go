@@ -77,6 +77,7 @@ type Set struct {
 	tokens   float64
 	tokensAt int64
 
+	hushed    int64 // no dials before, because the server is full; 0 = it is not
 	nextIdle  int64 // not after the first end of an idle timeout
 	nextLife  int64 // not after the first expiry of an idle server
 	nextRetry int64 // not after the first end of a back-off

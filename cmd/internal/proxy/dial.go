@@ -136,6 +136,9 @@ func (up *cluster) dialFailed(sv *session.Server, err error) {
 		info := sv.Info()
 		up.px.failures.note(up.px.o.Log, info.Database+"\x00"+info.Role+"\x00"+e.Code, now, "login to server failed",
 			"upstream", up.name, "database", info.Database, "role", info.Role, "error", err)
+		if _, full := upstream.Full(err); full {
+			up.core.Full(now)
+		}
 		up.core.Dialed(now, sv, nil, nil, e, upstream.Permanent(err))
 	})
 }

@@ -16,3 +16,13 @@ func (co *Core) Doubt(now int64, sv *Server, why *wire.Error) {
 // Unanswered returns since when the server owes an answer, in the loop's ns; 0 = it does
 // not.
 func (sv *Server) Unanswered() int64 { return sv.busyAt }
+
+// hush is how long nobody logs in to a server that has no room, in ns.
+const hush = 500e6
+
+// Full reports that the server has no room for anybody: one login after the other would
+// only be refused.
+func (co *Core) Full(now int64) {
+	co.set.Hush(now, now+hush)
+	co.timer = true
+}
