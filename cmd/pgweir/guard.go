@@ -11,7 +11,6 @@ import (
 	"github.com/pgweir/pgweir/cmd/internal/console"
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
 	"github.com/pgweir/pgweir/cmd/internal/status"
-	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/config"
 )
 
@@ -85,6 +84,9 @@ func (g *guard) change(ctx context.Context, set map[string]string, text, by stri
 	g.config, g.text, g.set = c, text, set
 	g.level.Set(c.Log.Level.Slog())
 	g.askUpstreams()
+	if by == "reload" {
+		g.work.Go(func() { g.askAgain(g.end, always) })
+	}
 	return changes, nil
 }
 
@@ -146,88 +148,6 @@ func (g *guard) factsFor(c *config.Config) map[string]config.Facts {
 		}
 	}
 	return facts
-}
-
-// askUpstreams starts to ask the upstreams whose budget is "auto" and not known. The
-// caller holds mu.
-func (g *guard) askUpstreams() {
-	known := g.factsFor(g.config)
-	for i := range g.config.Upstreams {
-		u := g.config.Upstreams[i]
-		if _, ok := known[u.Name]; !ok && u.Budget.IsAuto() && g.asked[u.Name] != u.URL.Reveal() {
-			g.asked[u.Name] = u.URL.Reveal()
-			delete(g.facts, u.Name)
-			g.work.Go(func() { g.askUntilKnown(u) })
-		}
-	}
-}
-
-// How long pgweir waits before it asks a Postgres again that did not answer.
-const (
-	askInterval = 500 * time.Millisecond
-	askTimeout  = 5 * time.Second
-)
-
-// askUntilKnown asks one upstream until it answers, and puts the budget that follows into
-// force.
-func (g *guard) askUntilKnown(u config.Upstream) {
-	for told := false; g.end.Err() == nil; {
-		facts, err := askPostgres(g.end, &u, g.log)
-		if err == nil {
-			g.learn(&u, facts)
-			return
-		}
-		if !told {
-			g.log.Warn(`Postgres does not say how many connections it has: budget = "auto" is small until it does`, "upstream", u.Name, "error", err)
-			told = true
-		}
-		select {
-		case <-g.end.Done():
-		case <-time.After(askInterval):
-		}
-		g.mu.Lock()
-		stale := g.asked[u.Name] != u.URL.Reveal()
-		g.mu.Unlock()
-		if stale {
-			return
-		}
-	}
-}
-
-// learn puts an upstream's own facts into force.
-func (g *guard) learn(u *config.Upstream, facts config.Facts) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.asked[u.Name] != u.URL.Reveal() {
-		return // a reload has sent it elsewhere
-	}
-	g.facts[u.Name] = facts
-	s, err := settings(g.config, g.factsFor(g.config))
-	if err != nil {
-		g.log.Error("budget not applied", "upstream", u.Name, "error", err)
-		return
-	}
-	logBudgets(g.log, g.config, g.facts)
-	if err := g.Apply(g.end, s); err != nil {
-		g.log.Debug("budget not applied", "error", err)
-	}
-}
-
-// askPostgres asks an upstream what budget = "auto" is worked out from.
-func askPostgres(ctx context.Context, u *config.Upstream, log *slog.Logger) (config.Facts, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	o := hostOptions(u)
-	o.Log = log
-	r := upstream.Request{Database: u.URL.Database, Role: u.URL.User, Passwords: upstream.Fixed(u.URL.Password.Reveal())}
-	f, err := upstream.New(o).Ask(ctx, r)
-	if err != nil {
-		return config.Facts{}, err
-	}
-	return config.Facts{
-		MaxConnections: f.MaxConnections, SuperuserReserved: f.SuperuserReserved, ReservedConnections: f.ReservedConnections,
-		OtherBackends: f.OtherBackends, RoleLimit: f.RoleLimit,
-	}, nil
 }
 
 // forPeople turns problems into what console and HTTP show.

@@ -170,6 +170,7 @@ func (g *guard) run(ctx context.Context) error {
 	g.mu.Lock()
 	g.askUpstreams()
 	g.mu.Unlock()
+	g.work.Go(g.keepAsking)
 	g.work.Go(func() { g.signals(end) })
 	g.notify(end)
 	return g.Run(ctx)
@@ -196,7 +197,7 @@ func (g *guard) firstFacts(ctx context.Context) {
 		if !u.Budget.IsAuto() {
 			continue
 		}
-		facts, err := askPostgres(ctx, u, g.log)
+		facts, err := g.ask(ctx, u)
 		if err != nil {
 			g.log.Warn("Postgres can't be asked for its limits yet; starting without it", "upstream", u.Name, "error", err)
 			continue

@@ -49,7 +49,7 @@ func (px *Proxy) admitLogin(conn net.Conn) {
 		})
 	default:
 		px.turnedAway(tooManyLogins, addressOf(conn.RemoteAddr()))
-		_ = conn.Close() // it has not said anything that could be answered
+		turnAway(conn, tooManyLogins)
 	}
 }
 
@@ -159,10 +159,25 @@ func (px *Proxy) place(most int) bool {
 	return true
 }
 
-// tooManyLogins is for the log: the client gets nothing.
+// turnAway tells a client that has said nothing yet why it can't be served, as Postgres does
+// that can't fork. It does not wait for anything: whether the client gets it depends on what
+// it has sent already.
+func turnAway(conn net.Conn, e *wire.Error) {
+	_ = conn.SetDeadline(time.Now().Add(turnAwayWait))
+	_, _ = conn.Write(wire.AppendError(nil, e)) // fits into an empty socket
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		_, _ = conn.Read(make([]byte, 1024)) // unread bytes would make the close a reset
+	}
+	_ = conn.Close()
+}
+
+// turnAwayWait bounds turnAway: the connections that come next wait for it.
+const turnAwayWait = time.Millisecond
+
 var tooManyLogins = &wire.Error{
 	Severity: wire.SeverityFatal, Code: "53300", Message: "pgweir: too many clients log in at once (max_logins)",
-	Detail: "reason=max_logins",
+	Detail: "reason=max_logins", Hint: "retry_after_ms=1000 retry=yes; raise max_logins, or open connections more slowly",
 }
 
 var tooManyClients = &wire.Error{

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -205,6 +206,32 @@ func TestTooManyClients(t *testing.T) {
 	}
 	_, err := connect(t, address, "db")
 	wantCode(t, err, "53300")
+}
+
+// Who comes while as many as allowed log in is told so before it has said anything.
+func TestTooManyLogins(t *testing.T) {
+	px, address := start(t, func(o *Options) { o.MaxLogins = 1 })
+	mute, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = mute.Close() }()
+	for deadline := time.Now().Add(patience); len(px.logins) == 0 && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	typ, body, err := wire.ReadMessage(conn, 1<<16)
+	if err != nil || typ != wire.MsgErrorResponse {
+		t.Fatalf("%c, %v", typ, err)
+	}
+	if e := wire.ErrorFields(body); e.Code != "53300" || e.Detail != "reason=max_logins" {
+		t.Errorf("%v", e)
+	}
 }
 
 func TestOnlyTheUserOfTheURL(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 )
@@ -13,7 +14,7 @@ type Facts struct {
 	MaxConnections      int // max_connections
 	SuperuserReserved   int // superuser_reserved_connections
 	ReservedConnections int // reserved_connections; 0 before Postgres 16
-	OtherBackends       int // client backends besides the one that asks, pgweir's own servers among them
+	OtherBackends       int // client backends besides the one that asks and those that it names as its own
 	RoleLimit           int // CONNECTION LIMIT of the role that asks; negative: none
 
 	ServerVersion           string // server_version, as in "15.20 (Debian 15.20-1)"
@@ -26,26 +27,35 @@ type Facts struct {
 // factsQuery asks for them. A role without pg_monitor sees of the sessions of others
 // only that they are there; those that have a database count as client backends, so
 // that rather too many are counted than too few.
-const factsQuery = `SELECT pg_catalog.current_setting('max_connections'),
+// own are the process ids of backends that are not to be counted.
+func factsQuery(own []uint32) string {
+	list := make([]string, 0, len(own)+1)
+	list = append(list, "pg_catalog.pg_backend_pid()")
+	for _, pid := range own {
+		list = append(list, strconv.FormatUint(uint64(pid), 10))
+	}
+	return `SELECT pg_catalog.current_setting('max_connections'),
  pg_catalog.current_setting('superuser_reserved_connections'),
  coalesce(pg_catalog.current_setting('reserved_connections', true), '0'),
  (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity
-  WHERE pid <> pg_catalog.pg_backend_pid()
+  WHERE pid <> ALL (ARRAY[` + strings.Join(list, ",") + `]::bigint[])
    AND (backend_type = 'client backend' OR backend_type IS NULL AND datid IS NOT NULL)),
  (SELECT rolconnlimit FROM pg_catalog.pg_roles WHERE rolname = current_user),
  pg_catalog.current_setting('server_version'),
  pg_catalog.pg_is_in_recovery(),
  pg_catalog.current_setting('synchronous_standby_names')`
+}
 
-// Ask logs in as a Dial would and asks for the facts. Its errors are those of Dial,
+// Ask logs in as a Dial would and asks for the facts. own are the backends of the caller's
+// other connections. Its errors are those of Dial,
 // and the server's own in the same form.
-func (c *Cluster) Ask(ctx context.Context, r Request) (Facts, error) {
+func (c *Cluster) Ask(ctx context.Context, r Request, own ...uint32) (Facts, error) {
 	s, err := c.Dial(ctx, r)
 	if err != nil {
 		return Facts{}, err
 	}
 	defer s.End(ctx)
-	row, err := s.Query(ctx, factsQuery)
+	row, err := s.Query(ctx, factsQuery(own))
 	if err != nil {
 		return Facts{}, &HostError{s.Where, err}
 	}
