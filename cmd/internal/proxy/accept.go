@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -53,22 +54,47 @@ func (px *Proxy) admitLogin(conn net.Conn) {
 	}
 }
 
-// outOfDescriptors uses a spare descriptor to tell one client why it can't be
-// served.
+// outOfDescriptors uses a spare descriptor to tell one client why it can't be served.
 func (px *Proxy) outOfDescriptors(ln net.Listener) {
-	px.o.Log.Error("out of file descriptors: raise the limit (ulimit -n) or lower max_client_conn")
-	if px.spare.lend() {
-		if conn, err := ln.Accept(); err == nil {
-			_ = conn.SetDeadline(time.Now().Add(time.Second))
-			_, _ = conn.Write(wire.AppendError(nil, noDescriptors)) // best effort
-			_ = conn.Close()
+	px.noDescriptors()
+	if !px.spare.lend() {
+		px.spare.fill()
+		wait(20 * time.Millisecond)
+		return
+	}
+	conn, err := ln.Accept() // there may be nobody yet: accept fails before it looks
+	switch full := px.spare.fill(); {
+	case err != nil:
+	case full: // there are some again
+		px.admitLogin(conn)
+		return
+	default:
+		px.turnedAway(lacksDescriptors, addressOf(conn.RemoteAddr()))
+		_ = conn.SetDeadline(time.Now().Add(farewell)) // a socket that can't be timed fails at once
+		_, _ = conn.Write(wire.AppendError(nil, lacksDescriptors))
+		if half, ok := conn.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
 		}
+		_, _ = io.Copy(io.Discard, conn) // what is left unread when it is closed would take the error with it
+		_ = conn.Close()
 		px.spare.fill()
 	}
 	wait(20 * time.Millisecond)
 }
 
-var noDescriptors = &wire.Error{
+// farewell is how long a client may take to take notice that it can't be served for lack of
+// descriptors.
+const farewell = 100 * time.Millisecond
+
+// noDescriptors says what to do, now and then.
+func (px *Proxy) noDescriptors() {
+	px.turned.mu.Lock()
+	defer px.turned.mu.Unlock()
+	px.turned.log.note(px.o.Log, "no descriptors", time.Since(px.started).Nanoseconds(), "out of file descriptors",
+		"what_to_do", "raise the limit (ulimit -n, LimitNOFILE=) or lower max_client_conn", "sessions", px.clients.Load())
+}
+
+var lacksDescriptors = &wire.Error{
 	Severity: wire.SeverityFatal, Code: "53300", Message: "pgweir: out of file descriptors",
 	Detail: "reason=descriptors", Hint: "retry_after_ms=1000 retry=yes",
 }

@@ -22,16 +22,18 @@ func newSpares() *spares {
 	return s
 }
 
-func (s *spares) fill() {
+// fill opens what is missing, and reports whether nothing is.
+func (s *spares) fill() (full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.files) < spareDescriptors {
 		f, err := os.Open(os.DevNull)
 		if err != nil {
-			return // next time
+			return false // next time
 		}
 		s.files = append(s.files, f)
 	}
+	return true
 }
 
 // lend closes one descriptor; give takes it back.

@@ -203,7 +203,7 @@ func (w *world) inspect() {
 		if c.cl.State() == session.Waiting {
 			waiting++
 		}
-		if (w.draining || c.departs) && c.cl.State() == session.Idle && !c.cl.InTransaction() {
+		if (w.draining || c.departs) && c.cl.State() == session.Idle && !c.cl.InTransaction() && !c.conn.resumed {
 			w.fail(fmt.Errorf("client %d is idle and should have been sent away: %s", c.id, c.cl))
 		}
 	}
