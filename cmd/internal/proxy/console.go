@@ -123,10 +123,6 @@ func (px *Proxy) administrator(conn net.Conn, c *login.Client, s *Settings) (Adm
 		_, err := conn.Write(wire.AppendAuthentication(nil, wire.AuthOK, nil))
 		return who, err
 	}
-	// First of all the password: who may come in is nobody's business who has none.
-	if err := login.Authenticate(conn, c, s.Method, s.Secrets, px.cpu); err != nil {
-		return who, err
-	}
 	who.Admin = slices.Contains(s.AdminUsers, c.User)
 	if !who.Admin && !slices.Contains(s.StatsUsers, c.User) {
 		return who, &wire.Error{
@@ -135,7 +131,7 @@ func (px *Proxy) administrator(conn net.Conn, c *login.Client, s *Settings) (Adm
 			Hint:   `name it in admin_users or stats_users of [console]; or connect as "pgweir" over a Unix socket as the system user that pgweir runs as`,
 		}
 	}
-	return who, nil
+	return who, login.Authenticate(conn, c, s.Method, s.Secrets, px.cpu)
 }
 
 // own reports whether the peer of a Unix socket is the system user that pgweir runs as, or
