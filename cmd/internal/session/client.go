@@ -41,6 +41,8 @@ type Client struct {
 	server  *Server // granted or bound
 	pending bool    // the server was granted and is not bound yet
 	login   bool    // the welcome has not been sent
+	// replaced is how many servers in a row have ended before it sent anything to them.
+	replaced uint8
 
 	stops   stop
 	bye     bool // Terminate was read

@@ -209,7 +209,7 @@ func (sv *Server) release(now int64) {
 		t.TransactionTime += time.Duration(now - sv.ticket.since)
 		sv.answered(cl.group, now)
 		cl.link.Unbind()
-		cl.server = nil
+		cl.server, cl.replaced = nil, 0
 		if cl.cancel {
 			cl.cancel = false
 			sv.cancelled()
@@ -411,6 +411,7 @@ func (sv *Server) broken(why Reason, now int64) {
 			// Nothing was sent to it: the client asks for another one when its
 			// request is read again.
 			cl.stops |= stopSettle
+			cl.again(now)
 			cl.resume(stopSettle)
 			cl = nil
 		}
@@ -429,6 +430,20 @@ func (sv *Server) broken(why Reason, now int64) {
 		co.end(cl, why, true, now)
 	} else {
 		co.fatal(cl, serverLost(sv.info), why, now)
+	}
+}
+
+// mostReplaced is how many servers in a row may end before a client has sent anything to
+// them, until it is told. Some do when Postgres is restarted; where all do, Postgres lets
+// nobody work, and the client would come back for ever.
+const mostReplaced = 10
+
+// again notes that a server has ended before the client sent anything to it. Its request is
+// read again, and asks for another one, or is refused.
+func (cl *Client) again(now int64) {
+	if cl.replaced++; cl.replaced >= mostReplaced {
+		cl.replaced = 0
+		cl.refused(admission.Verdict{W: &cl.wait, Outcome: admission.Refused, Reason: admission.NoServer}, now)
 	}
 }
 

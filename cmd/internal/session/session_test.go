@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"testing"
 	"unsafe"
 
@@ -226,5 +227,41 @@ func TestDrainLetsBegunTransactionsGoOn(t *testing.T) {
 func TestClientIsSmall(t *testing.T) {
 	if n := unsafe.Sizeof(Client{}); n > 640 {
 		t.Errorf("a Client takes %d bytes", n)
+	}
+}
+
+// Servers that end before anything is sent to them are replaced, but not for ever.
+func TestServersThatEndAtOnce(t *testing.T) {
+	l := newLab(t)
+	l.core.Retire(2, func(*Server) bool { return true })
+	l.server.Gone(2)
+	l.client.link = *relay.NewClient(l.core.shared, l.client.info.group, relay.NewParams([]relay.Param{{Name: "work_mem", Value: "1MB"}}))
+	ask := wire.AppendQuery(nil, "select 1")
+	n := 0
+	for ; n < 100; n++ {
+		now := int64(n+1) * 2e9 // for the rate of logins
+		dials := len(l.env.dials)
+		l.client.Data(ask, now)
+		l.core.Fire(now)
+		if len(l.env.refused) > 0 {
+			break
+		}
+		if len(l.env.dials) == dials {
+			t.Fatalf("after %d servers it waits for nothing", n)
+		}
+		sv, conn := l.env.dials[dials], &sink{}
+		l.core.Dialed(now, sv, conn, []relay.Param{{Name: "server_version", Value: "15"}}, nil, false)
+		l.client.Data(ask, now) // its settings go ahead
+		if conn.writes != 1 {
+			t.Fatalf("%d writes", conn.writes)
+		}
+		sv.Gone(now)
+	}
+	if n < 3 || n > 20 || l.client.ended {
+		t.Fatalf("refused after %d servers, ended %v", n, l.client.ended)
+	}
+	l.client.Data(ask, 200e9)
+	if got := string(l.user.last); got[0] != 'E' || !bytes.Contains(l.user.last, []byte("reason=no_server")) {
+		t.Errorf("told %q", got)
 	}
 }
