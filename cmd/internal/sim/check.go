@@ -15,8 +15,8 @@ func (w *world) check() error {
 	if err := w.core.Check(); err != nil {
 		return fmt.Errorf("permits: %w", err)
 	}
-	if st := w.core.Gate().Stats(); st.Running != 0 || st.Waiting != 0 {
-		return fmt.Errorf("at rest %d tickets are out and %d wait\n%s", st.Running, st.Waiting, w.servers())
+	if st := w.core.Gate().Stats(); st.Running != 0 || st.Waiting != 0 || st.Sessions != 0 {
+		return fmt.Errorf("at rest %d tickets are out, %d sessions keep a server and %d wait\n%s", st.Running, st.Sessions, st.Waiting, w.servers())
 	}
 	st := w.core.Set().Stats()
 	if st.Busy != 0 || st.Closing != 0 || st.Held != 0 || st.Dialling != 0 {

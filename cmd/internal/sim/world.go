@@ -101,7 +101,7 @@ func RandomOptions(rnd *rand.Rand) Options {
 	if rnd.IntN(3) == 0 {
 		o.Lifetime = 30_000_000
 	}
-	o.Standby = rnd.IntN(6) == 0
+	o.Standby = rnd.IntN(3) == 0
 	if rnd.IntN(8) == 0 {
 		o.TextLimit = 32
 	}
