@@ -279,6 +279,12 @@ func (g *Gate) Unsupplied(now int64, k Key, out []Verdict) []Verdict {
 	return out
 }
 
+// Refuse accounts for a refusal that the caller has decided on, of w, which does not wait.
+func (g *Gate) Refuse(now int64, w *Waiter, r Reason) Verdict {
+	g.tick(now)
+	return g.refusal(now, w, r)
+}
+
 // Fire does what is due at now: refuses those who waited for the maximum time
 // and gives up a server for a head of a line that was passed over for too long.
 // next is when it wants to be called again; math.MaxInt64 = not by time alone.

@@ -131,6 +131,9 @@ func (up *cluster) dialFailed(sv *session.Server, err error) {
 			Message: "pgweir: could not connect to the database: " + err.Error(),
 			Detail:  "reason=no_server", Hint: "retry=yes; is Postgres running and reachable from pgweir?",
 		}
+		if _, secret := errors.AsType[*upstream.PasswordError](err); secret {
+			e.Message, e.Hint = "pgweir: there is no password for the database", "retry=yes; pgweir's log says why"
+		}
 	}
 	up.px.post(func(now int64) {
 		info := sv.Info()

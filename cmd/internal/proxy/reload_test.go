@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -273,5 +274,25 @@ func TestMinimumsEndWithWhatTheyAreFor(t *testing.T) {
 			reload(t, px, change)
 			until(t, px, "none is", func() bool { st := up.core.Set().Stats(); return st.Idle+st.Dialling+st.Closing == 0 })
 		})
+	}
+}
+
+// noPassword is what a password's file or command may say.
+type noPassword struct{}
+
+func (noPassword) Password(context.Context) (string, error) {
+	return "", errors.New("vault: token s.12345 has expired")
+}
+
+// Why there is no password is for the log.
+func TestClientsLearnNothingOfPasswords(t *testing.T) {
+	_, address := start(t, func(o *Options) {
+		o.Settings.Databases[0].Passwords = noPassword{}
+		o.Settings.Workloads[0].NoServerWait = time.Millisecond
+	})
+	_, err := connect(t, address, "db")
+	wantCode(t, err, "57P03")
+	if e, _ := errors.AsType[*wire.Error](err); strings.Contains(e.Message+e.Detail+e.Hint, "vault") {
+		t.Errorf("told %+v", e)
 	}
 }

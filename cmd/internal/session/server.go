@@ -443,7 +443,7 @@ const mostReplaced = 10
 func (cl *Client) again(now int64) {
 	if cl.replaced++; cl.replaced >= mostReplaced {
 		cl.replaced = 0
-		cl.refused(admission.Verdict{W: &cl.wait, Outcome: admission.Refused, Reason: admission.NoServer}, now)
+		cl.refused(cl.core.gate.Refuse(now, &cl.wait, admission.NoServer), now)
 	}
 }
 

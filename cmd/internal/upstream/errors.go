@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -32,6 +33,19 @@ func reason(err error) string {
 	}
 	return err.Error()
 }
+
+// PasswordError is why there is no password for a role. It is for the log: a file's path or
+// the words of a command are none of the clients' business.
+type PasswordError struct {
+	Role string
+	Err  error
+}
+
+// Error names the role and the reason.
+func (e *PasswordError) Error() string { return fmt.Sprintf("password of role %q: %s", e.Role, e.Err) }
+
+// Unwrap returns the reason.
+func (e *PasswordError) Unwrap() error { return e.Err }
 
 // HostsError is why none of a cluster's hosts could be used.
 type HostsError struct {

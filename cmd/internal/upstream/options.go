@@ -3,7 +3,6 @@ package upstream
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -102,7 +101,7 @@ func (r Request) target(ctx context.Context, o *Options) (login.Target, error) {
 	}
 	password, err := r.Passwords.Password(ctx)
 	if err != nil {
-		return t, fmt.Errorf("password of role %q: %w", r.Role, err)
+		return t, &PasswordError{r.Role, err}
 	}
 	t.Credentials = login.Credentials{Password: password}
 	return t, nil
