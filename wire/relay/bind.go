@@ -7,6 +7,7 @@ import "github.com/pgweir/pgweir/wire"
 // accepted first, Settling reports true and Settled follows.
 func (c *Client) Bind(s *Server, p *Plan) {
 	c.server, s.client, s.orphan, s.touched = s, c, false, false
+	s.begun, s.beginFailed = false, false // of a client that has left meanwhile
 	s.counts, s.opening, s.reset = c.counts, false, resetting{}
 	if c.want.temp && !c.starting {
 		s.dirt |= dirtSession

@@ -141,6 +141,36 @@ func bindTo(name string) []byte {
 
 func execute() []byte { return wire.AppendExecute(nil) }
 
+// A client leaves whose BEGIN has just failed; the next one has nothing to do with that.
+func TestAFailedBeginIsNotTheNextClients(t *testing.T) {
+	r := newRig(t, 1)
+	s := r.servers[0]
+	var p Plan
+	r.client.Input(q("begin"), &p)
+	if _, ev := r.client.Input(q("select 1"), &p); ev != Acquire {
+		t.Fatal(ev)
+	}
+	p.Reset()
+	r.client.Bind(s.s, &p)
+	r.client.Input(q("select 1"), &p)
+	p.Reset()
+	failed := wire.AppendError(nil, &wire.Error{Severity: "ERROR", Code: "25006", Message: "no"})
+	s.s.Input(failed, &p)
+	p.Reset()
+	r.client.Gone(&p)
+	p.Reset()
+	s.s.Input(wire.AppendReadyForQuery(nil, wire.Idle), &p)
+	next := NewClient(r.shared, 0, NewParams(nil))
+	p.Reset()
+	next.Bind(s.s, &p)
+	for range 2 {
+		next.Input(q("select 2"), &p)
+	}
+	if next.Settling() {
+		t.Error("the next client waits for a BEGIN of another one")
+	}
+}
+
 func TestAnswersEqualADirectConnection(t *testing.T) {
 	cases := map[string][][]byte{
 		"simple":             {q("select 1"), q("rows 3 10"), q("fail 22012"), q("")},
