@@ -231,7 +231,7 @@ func (s *Server) deallocated() {
 	}
 	for i := len(c.names.list) - 1; i >= 0; i-- {
 		if !later(c.names.list[i].name) {
-			_, st := c.names.take(i)
+			_, st := c.dropName(i)
 			s.shared.Statements.release(st)
 		}
 	}

@@ -109,6 +109,7 @@ func (b *batch) look(m message) {
 			b.parsed, b.last = true, st.Kind
 		} else {
 			b.named = true // more are worth a server
+			b.local = b.local && b.c.roomFor(name, len(tail)+statementOverhead)
 		}
 	case wire.MsgBind:
 		b.lookBind(body)
@@ -275,7 +276,7 @@ func (c *Client) define(name, tail []byte) {
 	if len(name) == 0 {
 		c.setUnnamed(st)
 	} else {
-		c.names.put(st.aliasOf(name))
+		c.addName(st.aliasOf(name))
 	}
 }
 
@@ -288,7 +289,7 @@ func (c *Client) forget(body []byte) {
 	if len(name) == 0 {
 		c.setUnnamed(nil)
 	} else if i := c.names.find(name); i >= 0 {
-		_, st := c.names.take(i)
+		_, st := c.dropName(i)
 		c.shared.Statements.release(st)
 	}
 }
@@ -306,7 +307,8 @@ func (c *Client) failedMessage(m message, p *Plan) (int, Event) {
 	ok := false
 	switch m.typ() {
 	case wire.MsgParse:
-		if name, tail, fine := cstring(body); fine && endsTx(sqltext.Classify(textOf(tail)).Kind) && c.names.find(name) < 0 {
+		if name, tail, fine := cstring(body); fine && endsTx(sqltext.Classify(textOf(tail)).Kind) && c.names.find(name) < 0 &&
+			c.roomFor(name, len(tail)+statementOverhead) {
 			ok = true
 			c.define(name, tail)
 			p.empty(wire.MsgParseComplete)

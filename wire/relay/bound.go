@@ -268,7 +268,7 @@ func (c *Client) deallocate(name string, m message, p *Plan) (int, bool) {
 	if s.tx != wire.InTransaction {
 		return 0, false // as it stands: a failed transaction does not read it
 	}
-	_, st := c.names.take(i)
+	_, st := c.dropName(i)
 	c.shared.Statements.release(st)
 	c.setUnnamed(nil)
 	s.foreign = true // the server's unnamed statement is no longer the client's
@@ -306,7 +306,7 @@ func (c *Client) ended() {
 	if i < 0 {
 		return
 	}
-	_, st := c.names.take(i)
+	_, st := c.dropName(i)
 	if prep := c.server.prepared.get(prepKey{st, c.want.meaning}); prep != nil {
 		c.server.forget(prep)
 	}
@@ -369,13 +369,14 @@ func (c *Client) parse(m message, p *Plan) (int, Event) {
 		return m.size, None
 	}
 	st := c.shared.Statements.intern(tail)
-	if st == nil {
+	if st == nil || !c.roomFor(name, 0) {
+		c.shared.Statements.release(st)
 		c.poison(tooMany, p)
 		return m.size, None
 	}
 	alias := st.aliasOf(name)
 	key := alias.name
-	c.names.put(alias)
+	c.addName(alias)
 	s.mark(st)
 	k := prepKey{st, c.want.meaning}
 	if prep := s.prepared.get(k); prep != nil && c.mayFake() {

@@ -41,6 +41,7 @@ type Client struct {
 	awaitParams bool        // the settings that went ahead must be accepted before anything follows
 	awaitBegin  bool        // the first request after a BEGIN was sent: the rest waits until it is known to have begun
 	stalled     bool        // bytes were left unread until the server's doubt is resolved
+	hurried     bool        // a Flush was sent because too many answers are owed
 	starting    bool        // a login: bound only to settle its parameters
 	clearing    bool        // the portal that was bound last drops all names
 	ending      string      // the name that the unnamed statement deallocates
@@ -82,7 +83,25 @@ func (c *Client) Settling() bool { return c.awaitParams || c.awaitBegin || c.sta
 
 // Full reports whether the server owes so many answers that the client must not
 // be read for now.
-func (c *Client) Full() bool { return c.server != nil && c.server.fifo.total >= maxOutstanding }
+func (c *Client) Full() bool {
+	if c.server == nil || c.server.copyIn { // the end of its data must be read
+		return false
+	}
+	most := c.shared.MaxOutstanding
+	if most <= 0 {
+		most = maxOutstanding
+	}
+	return c.server.fifo.total >= most
+}
+
+// hurry makes a server that keeps back what it has answered, until a Sync that is not read
+// any more, send it.
+func (c *Client) hurry(p *Plan) {
+	if !c.hurried {
+		c.hurried = true
+		c.server.Flush(p)
+	}
+}
 
 // Prepared returns the number of named statements.
 func (c *Client) Prepared() int { return len(c.names.list) }
@@ -95,10 +114,7 @@ func (c *Client) Refuse(e *wire.Error) { c.refusal = e }
 func (c *Client) Free() {
 	c.Keep(nil)
 	t := c.shared.Statements
-	for i := range c.names.list {
-		t.release(c.names.list[i].st)
-	}
-	c.names = names{}
+	c.forgetNames()
 	t.release(c.unnamed)
 	t.release(c.begin)
 	c.unnamed, c.begin = nil, nil
@@ -116,9 +132,14 @@ func (c *Client) Input(in []byte, p *Plan) (used int, ev Event) {
 				return used, None
 			}
 		}
-		if c.awaitParams || c.awaitBegin || c.Full() {
+		if c.awaitParams || c.awaitBegin {
 			return used, None
 		}
+		if c.Full() {
+			c.hurry(p)
+			return used, None
+		}
+		c.hurried = false
 		m, ok := c.header(in[used:])
 		if !ok {
 			if c.fault != nil {

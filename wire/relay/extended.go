@@ -169,7 +169,7 @@ func (c *Client) close(m message, p *Plan) (int, Event) {
 	s := c.server
 	if what == 'S' && len(name) > 0 {
 		if i := c.names.find(name); i >= 0 {
-			key, st := c.names.take(i)
+			key, st := c.dropName(i)
 			s.push(entry{kind: kClose, fate: fake, name: key, old: st})
 			s.runFakes(p)
 			return m.size, None

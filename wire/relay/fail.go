@@ -120,12 +120,12 @@ func (s *Server) undo(e *entry, later []entry, dropped bool) {
 		switch {
 		case e.name != "" && e.kind == kParse:
 			if i := c.names.find([]byte(e.name)); i >= 0 {
-				_, st := c.names.take(i)
+				_, st := c.dropName(i)
 				s.shared.Statements.release(st)
 			}
 		case e.name != "" && e.kind == kClose:
 			if c.names.find([]byte(e.name)) < 0 {
-				c.names.put(e.old.aliasOf([]byte(e.name)))
+				c.addName(e.old.aliasOf([]byte(e.name)))
 				e.old = nil
 			}
 		case e.changed || dropped:

@@ -63,8 +63,8 @@ const (
 	injProbe // an empty Query, to learn what was read before it
 )
 
-// maxOutstanding bounds the answers that a client may be owed; above it the
-// client is not read.
+// maxOutstanding bounds the answers that a client may be owed unless Shared says otherwise;
+// above it the client is not read.
 const maxOutstanding = 4096
 
 // defines reports whether the entry's failure would take back what one of the

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/pgweir/pgweir/wire"
@@ -314,5 +315,62 @@ func TestNotificationInPieces(t *testing.T) {
 	want := append(wire.AppendReadyForQuery(wire.AppendCommandComplete(nil, "BEGIN"), wire.InTransaction), note...)
 	if got := bytes.Join(p.ToClient, nil); !bytes.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A client that asks for very much before its first Sync gets on: the server sends what it
+// keeps back.
+func TestFullWithoutSync(t *testing.T) {
+	r := newRig(t, 1)
+	r.shared.MaxOutstanding = 4
+	s := r.servers[0].s
+	var in []byte
+	for i := range 10 { // one Parse for the server, the others are answered here in their turn
+		in = append(in, wiretest.AppendParse(nil, fmt.Sprint("s", i), "select 1")...)
+	}
+	var p Plan
+	r.client.Bind(s, &p)
+	used, ev := r.client.Input(in, &p)
+	if used == len(in) || ev != None || !r.client.Full() {
+		t.Fatalf("used %d of %d, event %v", used, len(in), ev)
+	}
+	sent := bytes.Join(p.ToServer, nil)
+	if !bytes.HasSuffix(sent, wire.AppendEmpty(nil, wire.MsgFlush)) {
+		t.Fatalf("sent %q", sent)
+	}
+	p.Reset()
+	if again, _ := r.client.Input(in[used:], &p); again != 0 || len(p.ToServer) != 0 {
+		t.Fatalf("used %d, sent %q", again, p.ToServer)
+	}
+	if _, ev = s.Input(wire.AppendEmpty(nil, wire.MsgParseComplete), &p); ev != None || r.client.Full() {
+		t.Fatalf("event %v, full %v", ev, r.client.Full())
+	}
+	if got, want := bytes.Join(p.ToClient, nil), bytes.Repeat(wire.AppendEmpty(nil, wire.MsgParseComplete), 4); !bytes.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What a client may keep by giving it names is bounded, also where all are for one text.
+func TestNamesAreBounded(t *testing.T) {
+	r := newRig(t, 1)
+	c, table := r.client, r.shared.Statements
+	table.limit = 200_000
+	n := 0
+	for ; n < 100_000 && !bytes.Contains(r.out, []byte("53400")); n++ {
+		r.out = nil
+		r.send(sync(parse(fmt.Sprintf("name number %d", n), "select 1")))
+	}
+	if n < 1000 || n > 5000 || table.Bytes() > table.limit {
+		t.Fatalf("refused after %d names, %d bytes: %q", n, table.Bytes(), r.out)
+	}
+	for i := range n {
+		r.send(sync(wire.AppendClose(nil, 'S', fmt.Sprintf("name number %d", i))))
+	}
+	if c.names.bytes != 0 || c.names.charged != 0 || table.Bytes() > 1000 {
+		t.Errorf("%d bytes of no names, %d charged, %d in the table", c.names.bytes, c.names.charged, table.Bytes())
+	}
+	r.send(sync(parse("again", "select 2")))
+	if c.Prepared() != 1 {
+		t.Error("there is no room for another")
 	}
 }

@@ -11,8 +11,11 @@ type Shared struct {
 	Statements  *Statements
 	MaxPrepared int // prepared statements kept on one server connection
 	TextLimit   int // bytes; a longer statement streams, and only its beginning is looked at
-	groups      uint32
-	rest        Counts
+	// MaxOutstanding bounds the answers that a client may be owed before it is not read any
+	// more; 0 = 4,096.
+	MaxOutstanding int
+	groups         uint32
+	rest           Counts
 }
 
 // NewGroup numbers a database and role.

@@ -123,6 +123,55 @@ func textOf(tail []byte) []byte {
 type names struct {
 	list  []*named       // a pointer each: most are other clients' as well
 	index map[string]int // position in list, once it is long
+	// bytes is what they cost, charged what of it counts towards the limit of Statements.
+	bytes, charged int
+}
+
+const (
+	// nameOverhead is what a name costs beside its letters, about.
+	nameOverhead = 100
+	// freeNames is how many bytes of names each client may have that count towards no
+	// limit but that of the number of clients.
+	freeNames = 64 << 10
+)
+
+// cost is what a name costs its client: most share it with others, but who has very many
+// has names of its own.
+func (e *named) cost() int {
+	if e.st.owned {
+		return len(e.name) + nameOverhead
+	}
+	return len(e.name) + nameOverhead + len(e.st.tail) + statementOverhead
+}
+
+// roomFor reports whether the client may have one more name, whose text costs so much.
+func (c *Client) roomFor(name []byte, text int) bool {
+	more := c.names.bytes + len(name) + nameOverhead + text - freeNames - c.names.charged
+	t := c.shared.Statements
+	return more <= 0 || t.bytes+more <= t.limit
+}
+
+// addName defines a name, which must not be defined.
+func (c *Client) addName(e *named) {
+	c.names.put(e)
+	c.charge(e.cost())
+}
+
+// dropName removes the name at i and returns what it stood for.
+func (c *Client) dropName(i int) (string, *Statement) {
+	cost := c.names.list[i].cost()
+	name, st := c.names.take(i)
+	c.charge(-cost)
+	return name, st
+}
+
+// charge counts what the client's names cost more.
+func (c *Client) charge(cost int) {
+	n := &c.names
+	n.bytes += cost
+	charged := max(n.bytes-freeNames, 0)
+	c.shared.Statements.bytes += charged - n.charged
+	n.charged = charged
 }
 
 type named struct {

@@ -207,7 +207,7 @@ func (c *Client) run(dst []byte, k sqltext.Kind, f sqltext.Flags, name string) [
 		return wire.AppendCommandComplete(dst, "DEALLOCATE ALL")
 	default: // Deallocate
 		if i := c.names.find([]byte(name)); i >= 0 {
-			_, st := c.names.take(i)
+			_, st := c.dropName(i)
 			c.shared.Statements.release(st)
 		}
 		return wire.AppendCommandComplete(dst, "DEALLOCATE")
@@ -227,5 +227,6 @@ func (c *Client) forgetNames() {
 	for i := range c.names.list {
 		c.shared.Statements.release(c.names.list[i].st)
 	}
+	c.shared.Statements.bytes -= c.names.charged
 	c.names = names{}
 }

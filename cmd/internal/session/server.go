@@ -412,7 +412,7 @@ func (sv *Server) broken(why Reason, now int64) {
 			// request is read again.
 			cl.stops |= stopSettle
 			cl.again(now)
-			cl.resume(stopSettle)
+			cl.resume(stopSettle | stopFull | stopServer)
 			cl = nil
 		}
 	}

@@ -71,7 +71,9 @@ func (c *client) check() error {
 	msgs, rest := wiretest.Messages(c.sent)
 	var most []byte // what it had to say, kept back or not, before the end
 	for _, m := range msgs {
-		most = append(o.said()[:len(o.said()):len(o.said())], o.b.Unflushed()...)
+		if all := append(o.said()[:len(o.said()):len(o.said())], o.b.Unflushed()...); len(all) > len(most) {
+			most = all // less is left of it when it dies
+		}
 		m = o.beginFirst(m)
 		o.b.Feed(wire.AppendMessage(nil, m.Type, m.Body))
 		o.b.Run()

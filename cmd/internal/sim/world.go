@@ -38,6 +38,7 @@ type Options struct {
 	Minimum      int  // servers kept open for each role
 	ByName       bool // clients that call themselves "two" have another mode
 	Drains       bool // in the end pgweir drains
+	Outstanding  int  // answers that a client may be owed
 }
 
 // Result is what a run says of itself.
@@ -122,6 +123,9 @@ func RandomOptions(rnd *rand.Rand) Options {
 	}
 	o.ByName = o.Modes && rnd.IntN(2) == 0
 	o.Drains = rnd.IntN(6) == 0
+	if rnd.IntN(4) == 0 {
+		o.Outstanding = 1 + rnd.IntN(6)
+	}
 	return o
 }
 
@@ -142,7 +146,7 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	w.loads.draw(false)
 	set := pool.New(w.poolOptions())
 	gate := admission.New(w.plan(), set, rnd.Float64)
-	shared := &relay.Shared{Statements: relay.NewStatements(o.Memory), MaxPrepared: o.MaxPrepared, TextLimit: o.TextLimit}
+	shared := &relay.Shared{Statements: relay.NewStatements(o.Memory), MaxPrepared: o.MaxPrepared, TextLimit: o.TextLimit, MaxOutstanding: o.Outstanding}
 	w.core = session.New(w, shared, gate, set)
 	for i := range o.Clients {
 		c := &client{w: w, id: i}
