@@ -135,6 +135,10 @@ func (c *Client) Input(in []byte, p *Plan) (used int, ev Event) {
 		if c.awaitParams || c.awaitBegin {
 			return used, None
 		}
+		if c.server != nil && c.server.fatal { // nothing may follow its last word
+			c.stalled = true
+			return used, None
+		}
 		if c.Full() {
 			c.hurry(p)
 			return used, None

@@ -111,11 +111,11 @@ func (cl *Client) CancelRequest(now int64, done func()) {
 			sv.done(now)
 		}
 		done()
-	case cl.server.link.Cancellable():
+	case cl.server.link.Cancellable() && cl.server.cancels == 0:
 		cl.server.onCancel = append(cl.server.onCancel, done)
 		cl.server.cancel(now)
 	case cl.server.link.Outstanding() > 0:
-		cl.cancel = true // something of ours is in front
+		cl.cancel = true // something of ours is in front, or another one is under way
 		cl.server.onCancel = append(cl.server.onCancel, done)
 	default:
 		done()

@@ -143,14 +143,7 @@ func (sv *Server) Data(b []byte, now int64) (used int) {
 		if cl.stops&stopFull != 0 && !cl.link.Full() {
 			cl.resume(stopFull)
 		}
-		switch {
-		case !cl.cancel:
-		case sv.link.Cancellable():
-			sv.cancel(now)
-		case sv.link.Outstanding() == 0: // too late: what was meant is answered
-			cl.cancel = false
-			sv.cancelled()
-		}
+		sv.cancelPending(cl, now)
 		if cl.stops&stopFault != 0 && (sv.link.Outstanding() == 0 || sv.link.CopyingIn()) {
 			co.fatal(cl, cl.link.Fault(), Protocol, now)
 		} else if cl.eof && sv.link.WaitsForClient() {
@@ -345,11 +338,29 @@ func (sv *Server) cancel(now int64) {
 	sv.core.env.Cancel(sv)
 }
 
+// cancelPending does what a cancel request of the server's client asks for as soon as it
+// can only meet what was meant, and the one before it, which may have been too early, is
+// over: however many come, one is on its way and one waits.
+func (sv *Server) cancelPending(cl *Client, now int64) {
+	switch {
+	case !cl.cancel:
+	case sv.link.Outstanding() == 0: // too late: what was meant is answered
+		cl.cancel = false
+		sv.cancelled()
+	case sv.cancels == 0 && sv.link.Cancellable():
+		sv.cancel(now)
+	}
+}
+
 // CancelDone reports that the connection of a CancelRequest has ended; ok is
 // false when it is not known whether Postgres has acted on it.
 func (co *Core) CancelDone(now int64, sv *Server, ok bool) {
 	sv.cancels--
-	sv.cancelled()
+	if cl := sv.client; ok && cl != nil && cl.cancel && !sv.dead && !sv.closing {
+		sv.cancelPending(cl, now)
+	} else {
+		sv.cancelled()
+	}
 	if sv.dead {
 		return // the server connection has ended meanwhile
 	}

@@ -43,13 +43,14 @@ type still struct {
 	ended []Reason
 
 	refused []admission.Reason
+	cancels int
 }
 
 // anyone is the workload of clients of which no test asks more.
 func anyone() *Workload { return &Workload{Name: "default"} }
 
 func (e *still) Dial(sv *Server)           { e.dials = append(e.dials, sv) }
-func (e *still) Cancel(*Server)            {}
+func (e *still) Cancel(*Server)            { e.cancels++ }
 func (e *still) Ended(_ *Client, r Reason) { e.ended = append(e.ended, r) }
 
 func (e *still) Group(cl *Client) *Group { return cl.group }
@@ -263,5 +264,35 @@ func TestServersThatEndAtOnce(t *testing.T) {
 	l.client.Data(ask, 200e9)
 	if got := string(l.user.last); got[0] != 'E' || !bytes.Contains(l.user.last, []byte("reason=no_server")) {
 		t.Errorf("told %q", got)
+	}
+}
+
+// Of many cancel requests for one statement one goes to Postgres at a time, and one after
+// it: the first may have been too early.
+func TestManyCancels(t *testing.T) {
+	l := newLab(t)
+	ask := wire.AppendQuery(nil, "select 1")
+	l.client.Data(ask, 2)
+	done := 0
+	for range 100 {
+		l.client.CancelRequest(3, func() { done++ })
+	}
+	if l.env.cancels != 1 || done != 0 {
+		t.Fatalf("%d cancels, %d done", l.env.cancels, done)
+	}
+	l.core.CancelDone(4, l.server, true)
+	if l.env.cancels != 2 || done != 0 {
+		t.Fatalf("%d cancels, %d done", l.env.cancels, done)
+	}
+	l.core.CancelDone(5, l.server, true)
+	if l.env.cancels != 2 || done != 100 {
+		t.Fatalf("%d cancels, %d done", l.env.cancels, done)
+	}
+	l.server.Data(answer(ask), 6)
+	if st := l.core.Set().Stats(); st.Idle != 1 || st.Held != 0 {
+		t.Errorf("%+v", st)
+	}
+	if err := l.core.Check(); err != nil {
+		t.Error(err)
 	}
 }
