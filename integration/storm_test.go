@@ -375,6 +375,8 @@ type administrator struct {
 	done   *stormTally
 	config string
 	conn   *pgconn.PgConn
+
+	stopped bool // its last order has stopped something
 }
 
 func (a *administrator) live(ctx context.Context) error {
@@ -413,6 +415,10 @@ func (a *administrator) act(ctx context.Context) error {
 		"SET max_prepared_statements = 3", "SHOW STATS", "SHOW REFUSALS", "WAIT_CLOSE",
 	}
 	order := orders[a.rnd.IntN(len(orders))]
+	if a.stopped {
+		order = "RESUME"
+	}
+	a.stopped = strings.HasPrefix(order, "PAUSE") || strings.HasPrefix(order, "KILL")
 	if strings.HasPrefix(order, "PAUSE") || strings.HasPrefix(order, "WAIT") {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(a.rnd.IntN(50))*time.Millisecond)
@@ -450,6 +456,7 @@ func (a *administrator) rewrite() error {
 	base, _, _ := strings.Cut(a.config, "[[workload]]")
 	budget := 3 + a.rnd.IntN(stormBudget-2)
 	base = strings.Replace(base, fmt.Sprintf("budget    = %d", stormBudget), fmt.Sprintf("budget    = %d", budget), 1)
+	base = strings.Replace(base, "instances = 1", "instances = 1\nconnect_rate = 1000", 1) // or all would wait for logins
 	if a.rnd.IntN(10) == 0 {
 		base += "[nonsense]\n"
 	}
