@@ -86,6 +86,7 @@ func (s *Server) skipToSync() {
 			s.fifo.pop()
 		}
 	}
+	s.opening = s.opening && s.queryAhead() // a Query that is skipped opens nothing
 	if s.skip = s.fifo.empty(); s.skip {
 		s.batch = true
 	}

@@ -374,3 +374,17 @@ func TestNamesAreBounded(t *testing.T) {
 		t.Error("there is no room for another")
 	}
 }
+
+// In statement mode nothing follows several statements in one Query before it is known what
+// they have done; that they were skipped, because a batch before them has failed, is that.
+func TestSkippedStatementsOpenNothing(t *testing.T) {
+	r := newRig(t, 1)
+	r.client.SetMode(Single)
+	in := bytes.Join([][]byte{
+		parse("", "utter nonsense"), bindTo(""), wire.AppendExecute(nil), q("select 1; select 2"), sync(parse("", "select 3")), sync(),
+	}, nil)
+	r.send(in)
+	if want := direct(in); !bytes.Equal(r.out, want) {
+		t.Errorf("got\n%swant\n%s", wiretest.DumpBackend(r.out), wiretest.DumpBackend(want))
+	}
+}
