@@ -398,7 +398,7 @@ func (c *Client) parse(m message, p *Plan) (int, Event) {
 // transaction, on another server.
 func (c *Client) parseUnnamed(m message, tail []byte, p *Plan) int {
 	s := c.server
-	if (s.tx == wire.InFailed || s.fifo.guesses > 0) && s.fifo.total > 0 && sqltext.Classify(textOf(tail)).Kind == sqltext.Deallocate {
+	if (s.tx == wire.InFailed || s.fifo.guesses > 0 || s.fifo.clears > 0) && s.fifo.total > 0 && sqltext.Classify(textOf(tail)).Kind == sqltext.Deallocate {
 		c.stalled = true // see deallocate
 		return 0
 	}

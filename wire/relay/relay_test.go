@@ -388,3 +388,29 @@ func TestSkippedStatementsOpenNothing(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", wiretest.DumpBackend(r.out), wiretest.DumpBackend(want))
 	}
 }
+
+// A DEALLOCATE pipelined behind one of all names does not find the name any more: it waits
+// for the answer, also when a part of that has come.
+func TestDeallocateBehindDeallocateAll(t *testing.T) {
+	r := newRig(t, 1)
+	exec := func(text string) []byte { return sync(parse("", text), bindTo(""), wire.AppendExecute(nil)) }
+	r.send(bytes.Join([][]byte{q("begin"), sync(parse("s1", "select 1"))}, nil))
+	var p Plan
+	r.client.Input(exec("deallocate all"), &p)
+	r.deliver(&p)
+	r.bound.b.Run()
+	answer := r.bound.b.Output()
+	for _, part := range [][]byte{answer[:10], answer[10:]} { // ParseComplete and BindComplete come first
+		p.Reset()
+		if n, _ := r.client.Input(exec("deallocate s1"), &p); n != 0 || !r.client.Settling() {
+			t.Fatalf("used %d, settling %v", n, r.client.Settling())
+		}
+		p.Reset()
+		r.bound.s.Input(part, &p)
+	}
+	r.out = nil
+	r.send(exec("deallocate s1"))
+	if !bytes.Contains(r.out, []byte("26000")) {
+		t.Errorf("got\n%s", wiretest.DumpBackend(r.out))
+	}
+}
