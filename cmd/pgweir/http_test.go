@@ -48,11 +48,10 @@ func TestHTTPAddressIsTaken(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var log strings.Builder
 			g := &guard{log: slog.New(slog.NewTextHandler(&log, nil))}
-			closeHTTP, err := g.serveHTTP(c.config)
+			web, err := g.listenHTTP(c.config)
 			if err == nil {
-				closeHTTP()
+				err = web.close()
 			}
-			g.work.Wait()
 			switch {
 			case c.refused:
 				if err == nil || !strings.Contains(err.Error(), "http: listen on "+c.config.HTTP.Address) {

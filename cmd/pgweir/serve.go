@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os/signal"
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/console"
@@ -133,6 +134,8 @@ func (g *guard) run(ctx context.Context) error {
 	defer g.work.Wait()
 	defer stop()
 	g.end = end
+	caught := catchSignals()
+	defer signal.Stop(caught)
 	c := g.config
 	g.firstFacts(ctx)
 	s, err := settings(c, g.facts)
@@ -151,19 +154,19 @@ func (g *guard) run(ctx context.Context) error {
 	if group != nil {
 		defer func() { _ = group.Close() }() // the process ends with it
 	}
-	if o.Listeners, err = listen(c.Listen, c.ReusePort); err != nil {
+	web, err := g.listenHTTP(c)
+	if err != nil {
 		return err
 	}
+	if o.Listeners, err = listen(c.Listen, c.ReusePort); err != nil {
+		return errors.Join(err, web.close())
+	}
 	if g.Proxy, err = proxy.New(o); err != nil {
-		return errors.Join(err, closeAll(o.Listeners))
+		return errors.Join(err, closeAll(o.Listeners), web.close())
 	}
 	g.console = console.New(g, console.Options{Version: versionText(), Log: g.log})
 	g.work.Go(func() { g.console.Run(end) })
-	closeHTTP, err := g.serveHTTP(c)
-	if err != nil {
-		return errors.Join(err, closeAll(o.Listeners))
-	}
-	defer closeHTTP()
+	defer g.serveHTTP(web)()
 	for _, a := range g.Addrs() {
 		g.log.Info("listening", "address", a.String())
 	}
@@ -171,7 +174,7 @@ func (g *guard) run(ctx context.Context) error {
 	g.askUpstreams()
 	g.mu.Unlock()
 	g.work.Go(g.keepAsking)
-	g.work.Go(func() { g.signals(end) })
+	g.work.Go(func() { g.signals(end, caught) })
 	g.notify(end)
 	return g.Run(ctx)
 }

@@ -10,10 +10,16 @@ import (
 	"github.com/pgweir/pgweir/cmd/internal/status"
 )
 
-// signals does what the process is told by signals, until end.
-func (g *guard) signals(end context.Context) {
+// catchSignals keeps signals from their usual effect, from before the time when somebody
+// can see that the process is there.
+func catchSignals() chan os.Signal {
 	ch := make(chan os.Signal, 8)
 	signal.Notify(ch, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	return ch
+}
+
+// signals does what the process is told by signals, until end.
+func (g *guard) signals(end context.Context, ch chan os.Signal) {
 	defer signal.Stop(ch)
 	for interrupted := false; ; {
 		select {
