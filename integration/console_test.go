@@ -249,6 +249,10 @@ func consolePools(t *testing.T, o *operated) {
 	lists := o.show(t, "pgbouncer", "LISTS")
 	for _, want := range []string{"databases=1", "users=1", "pools=1", "used_clients=10", "login_clients=0", "used_servers=4"} {
 		name, n, _ := strings.Cut(want, "=")
+		if name == "used_clients" { // an earlier console may still be on its way out
+			eventually(t, want, func() bool { return o.show(t, "pgbouncer", "LISTS").find(t, "list="+name)["items"] == n })
+			continue
+		}
 		wantRow(t, "LISTS "+name, lists.find(t, "list="+name), "items="+n)
 	}
 	state := o.show(t, "pgbouncer", "STATE")
