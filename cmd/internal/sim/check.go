@@ -247,7 +247,7 @@ func withoutKnock(b []byte) (out []byte) {
 
 // withoutNotifications removes what a client that listens is told at any time.
 func withoutNotifications(b []byte) []byte {
-	if !bytes.Contains(b, []byte("news")) {
+	if bytes.IndexByte(b, wire.MsgNotificationResponse) < 0 {
 		return b
 	}
 	var out []byte
