@@ -6,7 +6,15 @@ import (
 
 // error handles ErrorResponse: whose it is decides what the server does next.
 func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
-	if v, ok := wire.ErrorField(raw[wire.HeaderLen:], 'V'); s.fifo.empty() || ok && (v == "FATAL" || v == "PANIC") {
+	v, ok := wire.ErrorField(raw[wire.HeaderLen:], 'V')
+	last := ok && (v == "FATAL" || v == "PANIC")
+	if ok && !last && s.fifo.empty() && s.batch {
+		// It is about a message that has no answer, such as a malformed Flush: the
+		// server skips to the Sync that the client has not sent yet.
+		s.skip = true
+		return s.client != nil, None
+	}
+	if s.fifo.empty() || last {
 		// The server is about to close. A client that it owes nothing does not
 		// need to know, unless it is a session's own.
 		s.dying = true

@@ -142,6 +142,36 @@ func bindTo(name string) []byte {
 
 func execute() []byte { return wire.AppendExecute(nil) }
 
+// A server complains of a malformed Flush before the Sync has come: it skips to that, and is
+// not about to end.
+func TestAnErrorBeforeTheSync(t *testing.T) {
+	r := newRig(t, 1)
+	s := r.servers[0].s
+	var p Plan
+	batch := append(parse("a", "select 1"), wire.MsgFlush, 0, 0, 0, 5, 'x')
+	for {
+		n, ev := r.client.Input(batch, &p)
+		if batch = batch[n:]; ev == Acquire {
+			r.client.Bind(s, &p)
+		} else {
+			break
+		}
+	}
+	s.Input(wire.AppendEmpty(nil, wire.MsgParseComplete), &p)
+	told := wire.AppendError(nil, &wire.Error{Severity: "ERROR", Code: "08P01", Message: "invalid message format"})
+	if _, ev := s.Input(told, &p); ev != None || s.Told() {
+		t.Fatalf("%v, taken for a last word: %v", ev, s.Told())
+	}
+	p.Reset()
+	if n, _ := r.client.Input(sync(), &p); n == 0 || len(p.ToServer) == 0 {
+		t.Fatal("the Sync is not passed on")
+	}
+	p.Reset()
+	if _, ev := s.Input(wire.AppendReadyForQuery(nil, wire.Idle), &p); ev != Release || len(p.ToClient) == 0 {
+		t.Errorf("%v, %d spans for the client", ev, len(p.ToClient))
+	}
+}
+
 // A client leaves whose BEGIN has just failed; the next one has nothing to do with that.
 func TestAFailedBeginIsNotTheNextClients(t *testing.T) {
 	r := newRig(t, 1)

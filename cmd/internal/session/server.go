@@ -49,7 +49,7 @@ func (co *Core) Dialed(now int64, sv *Server, conn Conn, status []relay.Param, e
 	if err != nil {
 		sv.info.failedAt = now
 		co.set.Dialed(now, sv.pool, false, permanent)
-		if permanent {
+		if permanent && co.set.Down(sv.info.Key) { // else a server that is there serves them
 			co.deliver(now, co.gate.Unsupplied(now, sv.info.Key, co.verdicts))
 		}
 		co.supplied(now, sv)
