@@ -203,18 +203,18 @@ func (c *census) keys(g *Gate) error {
 			return fmt.Errorf("key %d: %d wait, active %d", k, waiting, e.active)
 		case e.hot > 0 && (parked == 0 || e.dry || g.hot[e.hot-1] != Key(k)), e.hot == 0 && parked > 0 && !e.dry:
 			return fmt.Errorf("key %d: %d flows parked, dry %v, hot %d", k, parked, e.dry, e.hot)
-		case e.nHalted > 0 && !e.paused:
-			return fmt.Errorf("key %d: %d halted without a pause", k, e.nHalted)
+		case e.halted.n > 0 && !e.paused:
+			return fmt.Errorf("key %d: %d halted without a pause", k, e.halted.n)
 		}
 		n, last := 0, uint64(0)
-		for w := e.halted; w != nil; w = w.links[mainLine].next {
+		for w := e.halted.head; w != nil; w = w.links[mainLine].next {
 			if !w.halted || w.gate != g || w.Key != Key(k) || w.seq <= last {
 				return fmt.Errorf("key %d: the list of the halted is broken at %d", k, w.seq)
 			}
 			n, last = n+1, w.seq
 		}
-		if n != e.nHalted {
-			return fmt.Errorf("key %d: %d halted, counted %d", k, n, e.nHalted)
+		if n != e.halted.n {
+			return fmt.Errorf("key %d: %d halted, counted %d", k, n, e.halted.n)
 		}
 		halted += n
 		hot += min(int(e.hot), 1)

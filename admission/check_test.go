@@ -36,7 +36,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		"hot":         func(g *Gate, _ *line) { g.keys[0].hot = 1 },
 		"paused":      func(g *Gate, _ *line) { g.keys[0].paused = true },
 		"halted":      func(g *Gate, _ *line) { g.keys[2].paused = false },
-		"halted list": func(g *Gate, _ *line) { g.keys[2].halted.halted = false },
+		"halted list": func(g *Gate, _ *line) { g.keys[2].halted.head.halted = false },
 		"halted sum":  func(g *Gate, _ *line) { g.halted++ },
 		"free":        func(g *Gate, _ *line) { g.side[slots].isFree.on = false },
 		"spare":       func(g *Gate, _ *line) { g.side[slots].isSpare.on = !g.side[slots].isSpare.on },

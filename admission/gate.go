@@ -342,7 +342,7 @@ func (g *Gate) Drain(now int64, out []Verdict) []Verdict {
 		}
 	}
 	for i := range g.keys {
-		refuse(g.keys[i].halted)
+		refuse(g.keys[i].halted.head)
 	}
 	return out
 }

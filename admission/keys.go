@@ -10,8 +10,7 @@ type keyState struct {
 	paused  bool
 	active  int32 // index in Gate.active + 1, while somebody waits for a server
 
-	halted, haltedLast *Waiter // who wait while it is paused, oldest first
-	nHalted            int
+	halted list // who wait while it is paused
 
 	mode  mode
 	since int64 // when it got into its mode

@@ -20,9 +20,8 @@ type line struct {
 	borrows bool    // one more would not be its own
 	adds    sums    // what it adds to the sums of its side
 
-	head, tail *Waiter
-	n          int
-	flows      heap[*flow]
+	list
+	flows heap[*flow]
 
 	inOpen, inDry, inLate, inWarm int32 // places in the side's heaps
 
@@ -125,44 +124,18 @@ func (l *line) age() uint64 {
 // insert puts w into the line and its flow, by the order of arrival: at the end
 // unless it comes back from a pause.
 func (l *line) insert(w *Waiter, f *flow) {
-	k := &w.links[l.link]
-	p := l.tail
-	for p != nil && p.seq > w.seq {
-		p = p.links[l.link].prev
+	l.list.insert(w, l.link)
+	if next := w.links[l.link].next; l.link == mainLine && next != nil && next.overtaken { // so was w, before its pause or by it
+		w.overtaken, w.passed = true, next.passed
 	}
-	k.prev = p
-	if p == nil {
-		k.next, l.head = l.head, w
-	} else {
-		k.next, p.links[l.link].next = p.links[l.link].next, w
-	}
-	if k.next == nil {
-		l.tail = w
-	} else {
-		k.next.links[l.link].prev = w
-		if l.link == mainLine && k.next.overtaken { // so was w, before its pause or by it
-			w.overtaken, w.passed = true, k.next.passed
-		}
-	}
-	l.n++
 	f.insert(w, l.link)
 }
 
 // remove takes w out of the line and its flow.
 func (l *line) remove(w *Waiter) {
-	k := w.links[l.link]
-	if k.prev == nil {
-		l.head = k.next
-	} else {
-		k.prev.links[l.link].next = k.next
-	}
-	if k.next == nil {
-		l.tail = k.prev
-	} else {
-		k.next.links[l.link].prev = k.prev
-	}
-	l.n--
-	k.flow.remove(w, l.link)
+	f := w.links[l.link].flow
+	l.list.remove(w, l.link)
+	f.remove(w, l.link)
 	w.links[l.link] = link{}
 }
 

@@ -89,7 +89,7 @@ func (g *Gate) resume(now int64, k Key) {
 	}
 	e.paused = false
 	n := 0
-	for w := e.halted; w != nil; w = e.halted {
+	for w := e.halted.head; w != nil; w = e.halted.head {
 		g.unhalt(w)
 		g.enter(now, w)
 		n++
@@ -100,40 +100,18 @@ func (g *Gate) resume(now int64, k Key) {
 	}
 }
 
-// halt puts w to the end of those who wait while its key is paused.
+// halt puts w to those who wait while its key is paused.
 func (g *Gate) halt(w *Waiter) {
-	e := g.key(w.Key)
 	w.halted = true
-	l := &w.links[mainLine]
-	l.prev = e.haltedLast
-	if l.prev == nil {
-		e.halted = w
-	} else {
-		l.prev.links[mainLine].next = w
-	}
-	e.haltedLast = w
-	e.nHalted++
+	g.key(w.Key).halted.insert(w, mainLine)
 	g.halted++
 	g.loads[w.Workload].halted++
 }
 
 // unhalt takes w out of those who wait while its key is paused.
 func (g *Gate) unhalt(w *Waiter) {
-	e := g.key(w.Key)
-	l := w.links[mainLine]
-	if l.prev == nil {
-		e.halted = l.next
-	} else {
-		l.prev.links[mainLine].next = l.next
-	}
-	if l.next == nil {
-		e.haltedLast = l.prev
-	} else {
-		l.next.links[mainLine].prev = l.prev
-	}
-	w.links[mainLine] = link{}
 	w.halted = false
-	e.nHalted--
+	g.key(w.Key).halted.remove(w, mainLine)
 	g.halted--
 	g.loads[w.Workload].halted--
 }

@@ -136,7 +136,7 @@ func (g *Gate) oldest(all []WorkloadStats) int64 {
 	}
 	if g.halted > 0 {
 		for k := range g.keys {
-			for w := g.keys[k].halted; w != nil; w = w.links[mainLine].next {
+			for w := g.keys[k].halted.head; w != nil; w = w.links[mainLine].next {
 				all[w.Workload].Oldest = min(all[w.Workload].Oldest, w.arrived)
 			}
 		}
