@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/config"
 )
@@ -170,10 +169,6 @@ func (g *guard) own(ctx context.Context, name string) (list []uint32) {
 	if err != nil {
 		return nil // it ends
 	}
-	return pidsOf(servers, name)
-}
-
-func pidsOf(servers []proxy.ServerState, name string) (list []uint32) {
 	for i := range servers {
 		if sv := &servers[i]; sv.Upstream == name && sv.PID != 0 {
 			list = append(list, sv.PID)

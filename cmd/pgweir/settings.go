@@ -3,7 +3,6 @@ package main
 import (
 	"log/slog"
 	"math"
-	"net/netip"
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
@@ -28,9 +27,7 @@ func settings(c *config.Config, facts map[string]config.Facts) (*proxy.Settings,
 		DrainDelay: c.DrainDelay.Std(), ShutdownTimeout: drainTime(c), MaxPrepared: c.MaxPreparedStatements,
 		Method: login.Method(c.Auth.Type), OnlyUser: c.Auth.User,
 		AdminUsers: c.Console.AdminUsers, StatsUsers: c.Console.StatsUsers,
-		WorkloadOf: func(database, role, application string, client netip.Addr) int {
-			return c.WorkloadOf(database, role, application, client)
-		},
+		WorkloadOf: c.WorkloadOf,
 	}
 	if c.Auth.User != "" && len(s.AdminUsers) == 0 { // the only one there is
 		s.AdminUsers = []string{c.Auth.User}
@@ -109,7 +106,7 @@ func databaseSettings(d *config.Database) proxy.Database {
 
 func workloadSettings(w *config.Workload) proxy.Workload {
 	out := proxy.Workload{
-		Name: w.Name, Share: fraction(w.Part), Lendable: fraction(w.Lendable), Borrow: fraction(w.Borrow),
+		Name: w.Name, Share: w.Part.Fraction(), Lendable: w.Lendable.Fraction(), Borrow: w.Borrow.Fraction(),
 		MaxWait: w.MaxWait.Std(), NoServerWait: w.NoServerWait.Std(), SessionWait: w.SessionWait.Std(),
 		Patient: w.Patient, CancelAbandoned: w.OnDisconnect == config.Cancel, MinPoolSize: w.MinPoolSize,
 	}
@@ -124,9 +121,6 @@ func workloadSettings(w *config.Workload) proxy.Workload {
 	}
 	return out
 }
-
-// fraction is a share as a number from 0 to 1.
-func fraction(s config.Share) float64 { return s.Fraction() }
 
 // drainTime is what is left of shutdown_timeout after drain_delay.
 func drainTime(c *config.Config) time.Duration {

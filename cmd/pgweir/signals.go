@@ -19,8 +19,7 @@ func catchSignals() chan os.Signal {
 }
 
 // signals does what the process is told by signals, until end.
-func (g *guard) signals(end context.Context, ch chan os.Signal) {
-	defer signal.Stop(ch)
+func (g *guard) signals(end context.Context, ch <-chan os.Signal) {
 	for interrupted := false; ; {
 		select {
 		case <-end.Done():

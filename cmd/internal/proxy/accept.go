@@ -50,7 +50,7 @@ func (px *Proxy) admitLogin(conn net.Conn) {
 		})
 	default:
 		px.turnedAway(tooManyLogins, addressOf(conn.RemoteAddr()))
-		turnAway(conn, tooManyLogins)
+		turnAway(conn, tooManyLogins, stormFarewell)
 	}
 }
 
@@ -70,21 +70,18 @@ func (px *Proxy) outOfDescriptors(ln net.Listener) {
 		return
 	default:
 		px.turnedAway(lacksDescriptors, addressOf(conn.RemoteAddr()))
-		_ = conn.SetDeadline(time.Now().Add(farewell)) // a socket that can't be timed fails at once
-		_, _ = conn.Write(wire.AppendError(nil, lacksDescriptors))
-		if half, ok := conn.(interface{ CloseWrite() error }); ok {
-			_ = half.CloseWrite()
-		}
-		_, _ = io.Copy(io.Discard, conn) // what is left unread when it is closed would take the error with it
-		_ = conn.Close()
+		turnAway(conn, lacksDescriptors, farewell)
 		px.spare.fill()
 	}
 	wait(20 * time.Millisecond)
 }
 
-// farewell is how long a client may take to take notice that it can't be served for lack of
-// descriptors.
-const farewell = 100 * time.Millisecond
+// How long a client may take to take notice that it is turned away. The connections that
+// come next wait for it, and in a storm of logins there are many.
+const (
+	farewell      = 100 * time.Millisecond
+	stormFarewell = time.Millisecond
+)
 
 // noDescriptors says what to do, now and then.
 func (px *Proxy) noDescriptors() {
@@ -186,20 +183,16 @@ func (px *Proxy) place(most int) bool {
 }
 
 // turnAway tells a client that has said nothing yet why it can't be served, as Postgres does
-// that can't fork. It does not wait for anything: whether the client gets it depends on what
-// it has sent already.
-func turnAway(conn net.Conn, e *wire.Error) {
-	_ = conn.SetDeadline(time.Now().Add(turnAwayWait))
+// that can't fork.
+func turnAway(conn net.Conn, e *wire.Error, wait time.Duration) {
+	_ = conn.SetDeadline(time.Now().Add(wait))  // a socket that can't be timed fails at once
 	_, _ = conn.Write(wire.AppendError(nil, e)) // fits into an empty socket
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
-		_, _ = conn.Read(make([]byte, 1024)) // unread bytes would make the close a reset
 	}
+	_, _ = io.Copy(io.Discard, conn) // what is left unread when it is closed would take the error with it
 	_ = conn.Close()
 }
-
-// turnAwayWait bounds turnAway: the connections that come next wait for it.
-const turnAwayWait = time.Millisecond
 
 var tooManyLogins = &wire.Error{
 	Severity: wire.SeverityFatal, Code: "53300", Message: "pgweir: too many clients log in at once (max_logins)",

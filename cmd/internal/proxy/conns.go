@@ -72,7 +72,7 @@ var tooManyNames = &wire.Error{
 	Detail: "reason=names", Hint: `retry=no; list the databases instead of [database."*"], and restart pgweir`,
 }
 
-// refuseOpen ends a connection that has no session.
+// refuseOpen ends a connection that gets no session: nothing more is heard of it.
 func (px *Proxy) refuseOpen(c *loop.Conn, e *wire.Error, addr string) {
 	px.clients.Add(-1)
 	px.turnedAway(e, addr)
@@ -88,36 +88,21 @@ func (h *clientConn) Data(_ *loop.Conn, b []byte, now int64) (used int) {
 			h.up.panicked(r, h.cl, nil, now)
 		}
 	}()
-	if h.cl == nil {
-		return len(b)
-	}
 	return h.cl.Data(b, now)
 }
 
 // Drained implements loop.Handler.
-func (h *clientConn) Drained(_ *loop.Conn, now int64) {
-	if h.cl != nil {
-		h.cl.Drained(now)
-	}
-}
+func (h *clientConn) Drained(_ *loop.Conn, now int64) { h.cl.Drained(now) }
 
 // Hangup implements loop.Handler.
-func (h *clientConn) Hangup(_ *loop.Conn, now int64) {
-	if h.cl != nil {
-		h.cl.Hangup(now)
-	}
-}
+func (h *clientConn) Hangup(_ *loop.Conn, now int64) { h.cl.Hangup(now) }
 
 // EOF implements loop.Handler.
-func (h *clientConn) EOF(_ *loop.Conn, now int64) {
-	if h.cl != nil {
-		h.cl.EOF(now)
-	}
-}
+func (h *clientConn) EOF(_ *loop.Conn, now int64) { h.cl.EOF(now) }
 
 // End implements loop.Handler.
 func (h *clientConn) End(_ *loop.Conn, _ loop.End, now int64) {
-	if h.cl == nil { // no session: the kernel did not take the descriptor, or too many names
+	if h.cl == nil { // the kernel did not take the descriptor
 		h.up.px.clients.Add(-1)
 		return
 	}

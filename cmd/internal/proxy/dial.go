@@ -63,7 +63,6 @@ type backend struct {
 	local  string
 	pid    uint32
 	secret []byte
-	since  int64
 }
 
 // Dial implements session.Env: it logs in on a goroutine.
@@ -97,7 +96,6 @@ func (up *cluster) dial(sv *session.Server, r upstream.Request) {
 	b := &backend{place: s.Where, local: s.Conn.LocalAddr().String(), pid: s.PID, secret: s.Secret}
 	h := &serverConn{up: up, sv: sv}
 	h.opened = func(c *loop.Conn, now int64) {
-		b.since = now
 		b.site = up.site(b.place)
 		b.site.heard = now
 		h.site = b.site

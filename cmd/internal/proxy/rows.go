@@ -83,13 +83,7 @@ func (px *Proxy) Servers(ctx context.Context) (list []ServerState, err error) {
 		}
 	})
 	slices.SortFunc(list, func(a, b ServerState) int {
-		if a.Upstream != b.Upstream {
-			if a.Upstream < b.Upstream {
-				return -1
-			}
-			return 1
-		}
-		return int(int64(a.ID&0xffff) - int64(b.ID&0xffff))
+		return cmp.Or(cmp.Compare(a.Upstream, b.Upstream), cmp.Compare(a.ID&0xffff, b.ID&0xffff))
 	})
 	return list, err
 }

@@ -133,8 +133,6 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 		if u.reserves(g.Role) {
 			up.reserved[g.Key.Key] = true
 		}
-	}
-	for _, g := range up.core.Groups() {
 		up.credentials(g, s)
 	}
 	up.core.Regroup()

@@ -173,12 +173,10 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 	p := &co.plan
 	p.Reset()
 	cl.seen = now
-	switch {
-	case cl.pending:
+	if cl.pending {
 		cl.bind(now)
-	case cl.server == nil && cl.stale() && cl.link.Tx() == wire.Idle:
-		cl.regroup(now) // also a BEGIN, which needs no server, is for the mode that is in force
 	}
+	cl.regroup(now) // also a BEGIN, which needs no server, is for the mode that is in force
 	for {
 		n, ev := cl.link.Input(b[used:], p)
 		used += n
@@ -230,9 +228,7 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 // keep, and then for a slot for each of its transactions.
 func (cl *Client) admit(now int64) bool {
 	co := cl.core
-	if cl.stale() && cl.link.Tx() == wire.Idle && !cl.login {
-		cl.regroup(now)
-	}
+	cl.regroup(now)
 	r := cl.link.Request()
 	cl.wait.Begun = cl.link.Tx() != wire.Idle
 	cl.wait.Want = admission.Transaction
@@ -258,18 +254,13 @@ func (cl *Client) admit(now int64) bool {
 // take uses what was granted while the client is read. It reports whether the link can go
 // on at once.
 func (cl *Client) take(v admission.Verdict, now int64) bool {
-	if cl.wait.Want == admission.Session {
-		cl.keep(v)
-		if !cl.login {
-			return cl.admit(now)
-		}
-		cl.begin(cl.kept, now)
+	cl.accept(v, now)
+	switch {
+	case cl.login:
+		cl.begin(now)
 		return false
-	}
-	cl.use(v, now)
-	if cl.login {
-		cl.begin(cl.server, now)
-		return false
+	case cl.server == nil: // it keeps one now, and needs a slot
+		return cl.admit(now)
 	}
 	cl.bind(now)
 	return !cl.link.Settling()
@@ -277,18 +268,21 @@ func (cl *Client) take(v admission.Verdict, now int64) bool {
 
 // granted takes what the gate has given to a waiting client.
 func (cl *Client) granted(v admission.Verdict, now int64) {
+	cl.accept(v, now)
+	if cl.login {
+		cl.begin(now)
+	} else {
+		cl.resume(stopWaiting)
+	}
+}
+
+// accept makes what was granted the client's: a server to keep, or one, with a slot, for its
+// next transaction.
+func (cl *Client) accept(v admission.Verdict, now int64) {
 	if cl.wait.Want == admission.Session {
 		cl.keep(v)
 	} else {
 		cl.use(v, now)
-	}
-	switch {
-	case !cl.login:
-		cl.resume(stopWaiting)
-	case cl.kept != nil:
-		cl.begin(cl.kept, now)
-	default:
-		cl.begin(cl.server, now)
 	}
 }
 
@@ -329,8 +323,9 @@ func (cl *Client) bind(now int64) {
 	cl.link.Bind(cl.server.link, &cl.core.plan)
 }
 
-// begin has a login's settings accepted by a server.
-func (cl *Client) begin(sv *Server, now int64) {
+// begin has a login's settings accepted by the server that it has got, to keep or for this.
+func (cl *Client) begin(now int64) {
+	sv := cl.Server()
 	cl.pending = false
 	cl.server, sv.client = sv, cl
 	p := relay.Plan{} // the core's may be in use: a grant comes in the middle of other work

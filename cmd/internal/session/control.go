@@ -113,10 +113,8 @@ func (co *Core) KillServers(now int64, meant func(*KeyInfo) bool) {
 		sv, ok := p.Payload.(*Server)
 		switch {
 		case !ok || !meant(sv.info):
-		case sv.conn == nil:
-			co.set.Break(now, p) // it is logging in
-		case p.State() == pool.Idle:
-			co.set.Break(now, p)
+		case sv.conn == nil || p.State() == pool.Idle:
+			co.set.Break(now, p) // it is logging in, or nobody's
 		default:
 			sv.broken(Killed, now)
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
 )
 
@@ -126,10 +127,13 @@ func (cl *Client) join(g *Group) {
 	cl.link.SetMode(g.Workload.Mode)
 }
 
-// regroup puts a client that has no server into the group that it belongs to now: its
-// settings or the configuration have changed. Whoever leaves session mode gives back its
+// regroup puts a client between two transactions into the group that it belongs to now, if
+// its settings or the configuration have changed. Whoever leaves session mode gives back its
 // server.
 func (cl *Client) regroup(now int64) {
+	if !cl.stale() || cl.server != nil || cl.login || cl.link.Tx() != wire.Idle {
+		return
+	}
 	co := cl.core
 	cl.generation, cl.grouped = co.generation, cl.link.Params()
 	g := co.env.Group(cl)
