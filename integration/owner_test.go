@@ -26,23 +26,29 @@ const (
 	stressClientsEnv = "PGWEIR_STRESS_CLIENTS"
 )
 
-// Many clients on few servers each ask for a text that only they can know, while they
-// cancel, hang up in the middle, and lose their servers. Nobody may ever read another's
-// text or feel another's cancel, and in the end every slot is free again.
-func TestOwners(t *testing.T) {
-	duration, clients := 4*time.Second, 48
+// stressSize is how long a stress is and of how many clients: as given, unless the
+// environment says otherwise.
+func stressSize(t *testing.T, duration time.Duration, clients int) (time.Duration, int) {
+	t.Helper()
+	var err error
 	if v := os.Getenv(stressTimeEnv); v != "" {
-		var err error
 		if duration, err = time.ParseDuration(v); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if v := os.Getenv(stressClientsEnv); v != "" {
-		var err error
 		if clients, err = strconv.Atoi(v); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return duration, clients
+}
+
+// Many clients on few servers each ask for a text that only they can know, while they
+// cancel, hang up in the middle, and lose their servers. Nobody may ever read another's
+// text or feel another's cancel, and in the end every slot is free again.
+func TestOwners(t *testing.T) {
+	duration, clients := stressSize(t, 4*time.Second, 48)
 	const slots = 6
 	f := startFront(t, plan{
 		slots:    slots,

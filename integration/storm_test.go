@@ -30,19 +30,7 @@ func TestStorm(t *testing.T) {
 	if os.Getenv(directEnv) != "" {
 		t.Skip("PostgreSQL has neither workloads nor a console")
 	}
-	duration, clients := 5*time.Second, 40
-	if v := os.Getenv(stressTimeEnv); v != "" {
-		var err error
-		if duration, err = time.ParseDuration(v); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if v := os.Getenv(stressClientsEnv); v != "" {
-		var err error
-		if clients, err = strconv.Atoi(v); err != nil {
-			t.Fatal(err)
-		}
-	}
+	duration, clients := stressSize(t, 5*time.Second, 40)
 	f := startFront(t, plan{
 		slots: stormBudget - 1, settings: map[string]string{"max_connections": "40"},
 		top: "max_logins = 1000\nreserved_clients = 5\n", more: stormConfig(nil),

@@ -28,19 +28,7 @@ import (
 //
 // [stressTimeEnv] and [stressClientsEnv] make it longer and larger.
 func TestManySessions(t *testing.T) {
-	duration, clients := 8*time.Second, 200
-	if v := os.Getenv(stressTimeEnv); v != "" {
-		var err error
-		if duration, err = time.ParseDuration(v); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if v := os.Getenv(stressClientsEnv); v != "" {
-		var err error
-		if clients, err = strconv.Atoi(v); err != nil {
-			t.Fatal(err)
-		}
-	}
+	duration, clients := stressSize(t, 8*time.Second, 200)
 	const slots, budget, reserved, control = 6, 7, 2, 1
 	most := budget + reserved + control
 	if os.Getenv(directEnv) != "" {
