@@ -422,14 +422,21 @@ func (w *world) unhold(i int) {
 	w.deliver()
 }
 
-// fire lets both act at now and returns when they want to again.
+// fire lets both act at now, as often as there is something to do, and returns when they
+// want to again.
 func (w *world) fire() int64 {
-	next := w.set.Fire(w.now)
-	w.deliver()
-	n, out := w.gate.Fire(w.now, w.pending)
-	w.pending = out
-	w.deliver()
-	next = min(next, n)
+	var next int64
+	for {
+		next = w.set.Fire(w.now)
+		w.deliver()
+		n, out := w.gate.Fire(w.now, w.pending)
+		w.pending = out
+		next = min(next, n)
+		w.deliver()
+		if len(w.actions) == 0 {
+			break
+		}
+	}
 	if next <= w.now {
 		w.failf("fired at %d, to be fired again at %d", w.now, next)
 	}

@@ -149,13 +149,15 @@ func (co *Core) TimerLazy() bool {
 
 // Fire does what is due and returns when it must be called next.
 func (co *Core) Fire(now int64) (next int64) {
-	next = co.set.Fire(now)
-	n, out := co.gate.Fire(now, co.verdicts)
-	co.deliver(now, out)
-	u := co.fireUnwanted(now)
-	co.act(now)
+	for acted := true; acted; { // what was opened or closed may change what is due, and whose clocks stand still
+		next = co.set.Fire(now)
+		n, out := co.gate.Fire(now, co.verdicts)
+		co.deliver(now, out)
+		next = min(next, n, co.fireUnwanted(now))
+		acted = co.act(now)
+	}
 	co.timer = false
-	return min(next, n, u)
+	return next
 }
 
 // Drain lets nothing new in and ends idle sessions; those in a transaction end
@@ -201,8 +203,8 @@ func (co *Core) deliver(now int64, out []admission.Verdict) {
 	co.delivering = false
 }
 
-// act does what the set of servers has decided.
-func (co *Core) act(now int64) {
+// act does what the set of servers has decided, and reports whether there was anything.
+func (co *Core) act(now int64) (acted bool) {
 	co.actions = co.set.Actions(co.actions[:0])
 	for _, a := range co.actions {
 		co.timer = true
@@ -215,7 +217,9 @@ func (co *Core) act(now int64) {
 			a.Server.Payload.(*Server).shut(now)
 		}
 	}
+	acted = len(co.actions) > 0
 	clear(co.actions)
+	return acted
 }
 
 // Check verifies that nothing is lost at a moment when nothing runs: permits
