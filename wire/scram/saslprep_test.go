@@ -1,6 +1,7 @@
 package scram
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/xdg-go/stringprep"
@@ -13,6 +14,8 @@ func TestPrepare(t *testing.T) {
 		"pencil":             "pencil",
 		"a\x01b\x7f":         "a\x01b\x7f",         // ASCII is never looked at
 		"I\u00adX":           "IX",                 // invisible
+		"I\u1806X":           "IX",                 // the Mongolian one, too
+		"I\u200bX":           "I X",                // of zero width: invisible and a space, which comes first
 		"\u00aa":             "a",                  // compatibility
 		"\u2168":             "IX",                 // compatibility, longer
 		"e\u0301":            "\u00e9",             // composed
@@ -38,6 +41,9 @@ func TestPrepare(t *testing.T) {
 func TestPrepareAsTheStandard(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.StringN(1, 6, -1).Draw(t, "password")
+		if strings.ContainsAny(in, "\u1806\u200b") {
+			return // it forgets the one, and drops the other; TestPrepare has both
+		}
 		want, err := stringprep.SASLprep.Prepare(in)
 		if err != nil || want == "" || isASCII(in) {
 			return // there Postgres takes another way
