@@ -47,6 +47,8 @@ type Gate struct {
 	pauseNew bool
 	draining bool // refuse whoever has not begun
 
+	displaced []Verdict // by Admit, not fetched yet
+
 	now      int64 // the latest
 	seq      uint64
 	told     int // servers more that the supply was last told could be used
@@ -141,6 +143,15 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 	g.enter(now, w)
 	g.tell(now, w)
 	return g.queued(w)
+}
+
+// Displaced appends the final verdicts on those whom Admit has refused since the last call,
+// to make room. Call it after every Admit.
+func (g *Gate) Displaced(out []Verdict) []Verdict {
+	out = append(out, g.displaced...)
+	clear(g.displaced)
+	g.displaced = g.displaced[:0]
+	return out
 }
 
 func (g *Gate) queued(w *Waiter) Verdict {

@@ -474,7 +474,8 @@ func TestLabels(t *testing.T) {
 		got = append(got, o.String())
 	}
 	want := []string{
-		"none", "queue_full", "queue_age", "no_server", "draining", "unknown",
+		"none", "queue_full", "queue_age", "no_server", "draining",
+		"queue_wait", "displaced", "deadline", "attempts", "rate", "blocked", "unknown",
 		"queued", "granted", "refused", "unknown",
 	}
 	if d := cmp.Diff(want, got); d != "" {

@@ -43,8 +43,15 @@ type Workload struct {
 	// slots, but at most 1,000, and at least 4 x that part; 1,000 as long as the
 	// drain rate is not known.
 	MaxWaiting int
-	// Patient work may wait for long.
+	// Patient work may wait for long, and is not displaced.
 	Patient bool
+	// Policy is the order of the queue, Mode whether Guard refuses by it: without Enforce the
+	// order is its own, but only MaxWait and MaxWaiting refuse.
+	Policy Policy
+	Mode   Mode
+	// ClassWait is the longest time in the queue for a slot by class, highest first, in ns;
+	// 0 or less = MaxWait.
+	ClassWait [Classes]int64
 	// Share is the workload's part of the slots and, for sessions, of the
 	// connections, as a fraction. Where every workload says 0 they have equal
 	// parts; else 0 = it only borrows.

@@ -40,8 +40,43 @@ type Stats struct {
 	Workloads []WorkloadStats
 }
 
+// ClassStats is a snapshot of one class of one workload. Its counters only grow.
+type ClassStats struct {
+	Waiting  int
+	Standing bool  // its queue has not been short for a while
+	Oldest   int64 // when its oldest waiter arrived, in the caller's ns; 0 = nobody waits
+
+	Granted uint64
+	Refused [Reasons]uint64 // by Reason
+	// Would is what would have been refused without DryRun or Off. Who was let in instead
+	// counts once, for the first reason.
+	Would                    [Reasons]uint64
+	GrantWaits, RefusalWaits Waits
+}
+
+// TenantStats is a snapshot of one tenant of a role in one workload and class.
+type TenantStats struct {
+	Workload uint16
+	Class    Class
+	Role     uint32
+	Tenant   uint32
+	Waiting  int
+	Running  int
+	Served   int64  // ns of slots that it was charged with since it is known
+	Granted  uint64 // since it is known
+	Refused  uint64
+}
+
 // WorkloadStats is a snapshot of one workload. Its counters only grow.
 type WorkloadStats struct {
+	Policy  Policy
+	Mode    Mode
+	Classes [Classes]ClassStats // highest first
+	// FalseRefusals is how many refusals were in vain: a slot that the workload may use was
+	// idle for as long as the refused would have needed it, within the time that they could
+	// have waited.
+	FalseRefusals uint64
+
 	Slots       int // its part, rounded, at least 1 if there are any
 	Connections int // the part of its sessions
 	Running     int
@@ -95,6 +130,9 @@ func (g *Gate) Stats() Stats {
 	s.Oldest = g.oldest(s.Workloads)
 	return s
 }
+
+// Tenants appends what is known of up to limit tenants, those with the most waiters first.
+func (g *Gate) Tenants(dst []TenantStats, limit int) []TenantStats { return dst }
 
 func (d *load) snapshot() WorkloadStats {
 	l, k := &d.lines[slots], &d.lines[sessions]

@@ -48,6 +48,19 @@ type Waiter struct {
 	Begun    bool // its client has begun the transaction already: Drain lets it go on
 	Owner    any  // whoever the verdict is delivered to; the gate never looks at it
 
+	Class  Class
+	Role   uint32 // a dense number: fairness is between roles first
+	Tenant uint32 // a dense number, and then between the tenants of each
+	// Continuing work goes on with what was begun: its session, or its trace, was served a
+	// moment ago.
+	Continuing bool
+	Attempt    uint8 // which try it is, from 1; 0 = not said
+	// Deadline is when its answer stops being useful, in the caller's ns; 0 = not known.
+	Deadline int64
+	// Expected is how long it will hold its slot, in ns; 0 = not known: as long as others of
+	// the workload.
+	Expected int64
+
 	gate    *Gate // the gate it waits at; nil = does not wait
 	arrived int64
 	joined  int64  // when it came into its line, from the door or a pause
@@ -92,6 +105,12 @@ const (
 	QueueAge                // it waited for the maximum wait
 	NoServer                // no server of its key could be opened
 	Draining                // this pgweir is going away
+	QueueWait               // it would have waited for longer than the maximum wait
+	Displaced               // others came while the queue did not shrink
+	Deadline                // its answer would have come too late
+	Attempts                // it was tried too often
+	Rate                    // its client, role or tenant sends more than its rate
+	Blocked                 // its client is blocked for a while
 	reasons
 )
 
@@ -111,6 +130,18 @@ func (r Reason) String() string {
 		return "no_server"
 	case Draining:
 		return "draining"
+	case QueueWait:
+		return "queue_wait"
+	case Displaced:
+		return "displaced"
+	case Deadline:
+		return "deadline"
+	case Attempts:
+		return "attempts"
+	case Rate:
+		return "rate"
+	case Blocked:
+		return "blocked"
 	}
 	return "unknown"
 }

@@ -239,6 +239,7 @@ func (cl *Client) admit(now int64) bool {
 	}
 	cl.wait.Probe = r.Kind == sqltext.Probe && !cl.login && cl.link.Tx() == wire.Idle && cl.wait.Want != admission.Session
 	v := co.gate.Admit(now, &cl.wait)
+	co.deliver(now, co.gate.Displaced(co.verdicts))
 	switch v.Outcome {
 	case admission.Granted:
 		return cl.take(v, now)
