@@ -12,11 +12,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pgweir/pgweir/integration/child"
+
 	"github.com/pgweir/pgweir/integration/pgtest"
 )
 
 // startBound is how long a pooler may take to serve its first query.
 const startBound = 20 * time.Second
+
+// stopBound is how long a process may take to end before it is killed.
+const stopBound = 10 * time.Second
 
 // slots is how many servers every contender may use at once.
 const slots = 16
@@ -34,7 +39,7 @@ type contender struct {
 type pooler struct {
 	contender
 	pgtest.Endpoint
-	proc *process // nil for postgres
+	proc *child.Process // nil for postgres
 	dir  string
 }
 
@@ -75,7 +80,7 @@ func relabel(all []contender) {
 
 // begin starts a contender in front of the server at upstream and waits until it has
 // served a query.
-func (l *lab) begin(ctx context.Context, c contender, upstream pgtest.Endpoint, cpu int) (*pooler, error) {
+func (l *lab) begin(ctx context.Context, c contender, upstream pgtest.Endpoint, cores []int) (*pooler, error) {
 	p := &pooler{contender: c, Endpoint: upstream}
 	if c.kind.name == "postgres" {
 		return p, nil
@@ -95,7 +100,7 @@ func (l *lab) begin(ctx context.Context, c contender, upstream pgtest.Endpoint, 
 	defer func() { _ = log.Close() }() // the process has its own descriptor
 	cmd := exec.Command(c.binary, c.kind.args(inside)...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", []string{"PATH=/usr/bin:/bin"}, log, log
-	if p.proc, err = launch(cmd, surroundings{root: c.root, as: l.as, cpu: cpu}); err != nil {
+	if p.proc, err = child.Start(cmd, child.Where{Root: c.root, As: l.as, Cores: cores}); err != nil {
 		return nil, err
 	}
 	l.poolers = append(l.poolers, p)
@@ -137,7 +142,7 @@ func (p *pooler) awaitReady(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if ended := p.proc.running(); ended != nil {
+		if ended := p.proc.Ended(); ended != nil {
 			return ended
 		}
 		select {
@@ -161,7 +166,7 @@ func (p *pooler) try() error {
 // end stops the process and removes its directory.
 func (p *pooler) end() {
 	if p.proc != nil {
-		p.proc.stop(p.kind.stop)
+		p.proc.Stop(p.kind.stop, stopBound)
 	}
 	if p.dir != "" {
 		_ = os.RemoveAll(p.dir) // it lies in a temporary directory: the next boot's work
@@ -177,12 +182,12 @@ func (p *pooler) logTail() string {
 	return string(b[max(0, len(b)-2000):])
 }
 
-// cpu is cpuTime of the process.
+// cpu is the CPU time of the process.
 func (p *pooler) cpu() (time.Duration, error) {
 	if p.proc == nil {
 		return 0, nil
 	}
-	return cpuTime(p.proc.pid())
+	return child.CPUTime(p.proc.PID())
 }
 
 // kind is how a program is configured and run.

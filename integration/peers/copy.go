@@ -26,7 +26,7 @@ func copyStatement(mb int) string {
 
 // measureCopy reads a COPY as fast as it comes.
 func measureCopy(ctx context.Context, l *lab, e *experiment) error {
-	poolers, err := l.beginAll(ctx, l.cluster.Endpoint, anyCPU)
+	poolers, err := l.beginAll(ctx, l.cluster.Endpoint, nil)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/pgweir/pgweir/integration/child"
 )
 
 // Names of metrics that more than one experiment has, or that have a goal.
@@ -26,7 +28,7 @@ const warmUp = time.Second
 
 // measureCPU runs pgbench -S through every contender in turns.
 func measureCPU(ctx context.Context, l *lab, e *experiment) error {
-	poolers, err := l.beginAll(ctx, l.cluster.Endpoint, anyCPU)
+	poolers, err := l.beginAll(ctx, l.cluster.Endpoint, nil)
 	if err != nil {
 		return err
 	}
@@ -101,13 +103,13 @@ func (l *lab) pgbench(ctx context.Context, p *pooler, b bench, d time.Duration) 
 	cmd := p.Command(ctx, l.login, "pgbench", args...)
 	var out, messages bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &messages
-	child, err := launch(cmd, surroundings{cpu: anyCPU})
+	bench, err := child.Start(cmd, child.Where{})
 	if err != nil {
 		return benchResult{}, err
 	}
-	<-child.done
-	if child.err != nil {
-		return benchResult{}, fmt.Errorf("pgbench: %w: %s", child.err, messages.String())
+	err = bench.Err()
+	if err != nil {
+		return benchResult{}, fmt.Errorf("pgbench: %w: %s", err, messages.String())
 	}
 	return parseBench(out.String())
 }

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pgweir/pgweir/integration/child"
+
 	"golang.org/x/sync/errgroup"
 )
 
@@ -32,7 +34,7 @@ func measureIdle(ctx context.Context, l *lab, e *experiment) error {
 					continue
 				}
 				l.progress("idle: %d clients of %s, %d prepared statements each", l.idleClients, c.label, statements)
-				p, err := l.begin(ctx, c, l.cluster.Endpoint, anyCPU)
+				p, err := l.begin(ctx, c, l.cluster.Endpoint, nil)
 				if err == nil {
 					err = l.sampleIdle(ctx, e, p, statements)
 				}
@@ -58,7 +60,7 @@ func (l *lab) sampleIdle(ctx context.Context, e *experiment, p *pooler, statemen
 	if err := pause(ctx, l.rest); err != nil {
 		return err
 	}
-	before, err := rss(p.proc.pid())
+	before, err := child.RSS(p.proc.PID())
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func (l *lab) sampleIdle(ctx context.Context, e *experiment, p *pooler, statemen
 	if err := pause(ctx, l.rest); err != nil {
 		return err
 	}
-	after, err := rss(p.proc.pid())
+	after, err := child.RSS(p.proc.PID())
 	if err != nil {
 		return err
 	}
@@ -88,7 +90,7 @@ func (l *lab) sampleIdle(ctx context.Context, e *experiment, p *pooler, statemen
 
 // sampleRest counts what the pooler does while nobody wants anything.
 func (l *lab) sampleRest(ctx context.Context, e *experiment, p *pooler, cell string) error {
-	wakeups0, err := wakeups(p.proc.pid())
+	wakeups0, err := child.Wakeups(p.proc.PID())
 	if err != nil {
 		return err
 	}
@@ -103,7 +105,7 @@ func (l *lab) sampleRest(ctx context.Context, e *experiment, p *pooler, cell str
 	if err != nil {
 		return err
 	}
-	wakeups1, err := wakeups(p.proc.pid())
+	wakeups1, err := child.Wakeups(p.proc.PID())
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pgweir/pgweir/integration/child"
+
 	"github.com/pgweir/pgweir/integration/pgtest"
 )
 
@@ -42,7 +44,7 @@ func openLab(ctx context.Context, o options, log io.Writer) (*lab, error) {
 }
 
 func (l *lab) open(ctx context.Context) (err error) {
-	if l.as, err = unprivileged(); err != nil {
+	if l.as, err = child.Unprivileged(); err != nil {
 		return err
 	}
 	if l.dir, err = os.MkdirTemp("", "pgweir-peers-"); err != nil {
@@ -81,8 +83,8 @@ func (l *lab) findContenders(ctx context.Context) error {
 			}
 		}
 		if len(c.kind.version) > 0 {
-			where := surroundings{root: c.root, as: l.as}
-			c.version, err = firstLine(ctx, where, append([]string{c.binary}, c.kind.version...)...)
+			where := child.Where{Root: c.root, As: l.as}
+			c.version, err = child.FirstLine(ctx, where, startBound, append([]string{c.binary}, c.kind.version...)...)
 			if err != nil {
 				return err
 			}
@@ -90,7 +92,7 @@ func (l *lab) findContenders(ctx context.Context) error {
 		l.contenders = append(l.contenders, c)
 	}
 	relabel(l.contenders)
-	if load := loadAverage(); load > 1 {
+	if load := child.LoadAverage(); load > 1 {
 		l.progress("the load average is %v: others use this machine, and throughput and latency will be theirs", load)
 	}
 	for _, c := range l.contenders {
@@ -134,10 +136,10 @@ func (l *lab) progress(format string, args ...any) {
 }
 
 // beginAll starts every contender in front of upstream.
-func (l *lab) beginAll(ctx context.Context, upstream pgtest.Endpoint, cpu int) ([]*pooler, error) {
+func (l *lab) beginAll(ctx context.Context, upstream pgtest.Endpoint, cores []int) ([]*pooler, error) {
 	var all []*pooler
 	for _, c := range l.contenders {
-		p, err := l.begin(ctx, c, upstream, cpu)
+		p, err := l.begin(ctx, c, upstream, cores)
 		if err != nil {
 			return nil, err
 		}
@@ -165,14 +167,14 @@ const (
 // nothing of ours runs, so that all that is used is used by others.
 func (l *lab) awaitQuiet(ctx context.Context) error {
 	for end := time.Now().Add(l.patience); time.Now().Before(end); {
-		before, err := machineBusy()
+		before, err := child.MachineBusy()
 		if err != nil {
 			return err
 		}
 		if err := pause(ctx, quietLook); err != nil {
 			return err
 		}
-		after, err := machineBusy()
+		after, err := child.MachineBusy()
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ const copies = 4
 
 // measureMixed tells what the latency of small transactions is beside large answers.
 func measureMixed(ctx context.Context, l *lab, e *experiment) error {
-	poolers, err := l.beginAll(ctx, l.cluster.Endpoint, anyCPU)
+	poolers, err := l.beginAll(ctx, l.cluster.Endpoint, nil)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/pgweir/pgweir/integration/child"
 )
 
 // report is all that was measured: the JSON file.
@@ -39,7 +41,7 @@ type metric struct {
 func newReport(l *lab) *report {
 	r := &report{
 		Started: time.Now().UTC().Truncate(time.Second), Cores: runtime.NumCPU(),
-		Load: loadAverage(), Contenders: map[string]string{},
+		Load: child.LoadAverage(), Contenders: map[string]string{},
 	}
 	for _, c := range l.contenders {
 		r.Contenders[c.label] = c.version

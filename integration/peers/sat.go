@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pgweir/pgweir/integration/child"
+
 	"github.com/pgweir/pgweir/integration/pgtest"
 )
 
@@ -36,7 +38,7 @@ var satSource embed.FS
 // satload is the generator's process. It plays PostgreSQL on Port, and on command clients.
 type satload struct {
 	pgtest.Endpoint
-	proc *process
+	proc *child.Process
 	in   *os.File
 	out  *bufio.Reader
 	ends []io.Closer
@@ -58,12 +60,12 @@ func measureSat(ctx context.Context, l *lab, e *experiment) error {
 	if runtime.NumCPU() < 2 {
 		return errors.New("needs two cores")
 	}
-	g, err := startSatload(ctx, l.dir, loadCPU)
+	g, err := startSatload(ctx, l.dir, []int{loadCPU})
 	if err != nil {
 		return err
 	}
 	defer g.close()
-	poolers, err := l.beginAll(ctx, g.Endpoint, poolerCPU)
+	poolers, err := l.beginAll(ctx, g.Endpoint, []int{poolerCPU})
 	if err != nil {
 		return err
 	}
@@ -127,7 +129,7 @@ func (l *lab) sampleSat(ctx context.Context, g *satload, p *pooler, clients int,
 }
 
 // startSatload compiles the generator in dir and starts it.
-func startSatload(ctx context.Context, dir string, cpu int) (*satload, error) {
+func startSatload(ctx context.Context, dir string, cores []int) (*satload, error) {
 	binary, err := compileSatload(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -143,7 +145,7 @@ func startSatload(ctx context.Context, dir string, cpu int) (*satload, error) {
 	g := &satload{in: in, out: bufio.NewReader(out), ends: []io.Closer{in, out}}
 	cmd := exec.Command(binary)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, os.Stderr
-	g.proc, err = launch(cmd, surroundings{cpu: cpu})
+	g.proc, err = child.Start(cmd, child.Where{Cores: cores})
 	if err = errors.Join(err, theirIn.Close(), theirOut.Close()); err != nil {
 		g.close()
 		return nil, err
@@ -184,7 +186,7 @@ func compileSatload(ctx context.Context, dir string) (string, error) {
 
 // run is one run against p, with the pooler's CPU time between the generator's words.
 func (g *satload) run(ctx context.Context, p *pooler, clients int, mode string, d time.Duration) (satResult, error) {
-	stop := context.AfterFunc(ctx, func() { g.proc.stop(syscall.SIGTERM) }) // it then says no more
+	stop := context.AfterFunc(ctx, func() { g.proc.Stop(syscall.SIGTERM, stopBound) }) // it then says no more
 	defer stop()
 	var r satResult
 	_, err := fmt.Fprintf(g.in, "run %d %d %s %d %d\n", p.Port, clients, mode, satWarmUp.Milliseconds(), d.Milliseconds())
@@ -198,7 +200,7 @@ func (g *satload) run(ctx context.Context, p *pooler, clients int, mode string, 
 	if err != nil {
 		return r, err
 	}
-	busyBefore, err := machineBusy()
+	busyBefore, err := child.MachineBusy()
 	if err != nil {
 		return r, err
 	}
@@ -211,7 +213,7 @@ func (g *satload) run(ctx context.Context, p *pooler, clients int, mode string, 
 	if err != nil {
 		return r, err
 	}
-	busyAfter, err := machineBusy()
+	busyAfter, err := child.MachineBusy()
 	if err != nil {
 		return r, err
 	}
@@ -244,7 +246,7 @@ func (g *satload) expect(format string, into ...any) error {
 // close ends the generator.
 func (g *satload) close() {
 	if g.proc != nil {
-		g.proc.stop(syscall.SIGTERM)
+		g.proc.Stop(syscall.SIGTERM, stopBound)
 	}
 	for _, end := range g.ends {
 		_ = end.Close() // pipes of a process that has gone

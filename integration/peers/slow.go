@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/pgweir/pgweir/integration/child"
 )
 
 // pace is how a slow client reads: chunk bytes, then it waits until they are due.
@@ -23,7 +25,7 @@ func measureSlow(ctx context.Context, l *lab, e *experiment) error {
 	for _, pace := range paces {
 		cell := fmt.Sprintf("%d MB, %s", l.slowMB, pace.name)
 		l.progress("slow: %s", cell)
-		poolers, err := l.beginAll(ctx, l.cluster.Endpoint, anyCPU)
+		poolers, err := l.beginAll(ctx, l.cluster.Endpoint, nil)
 		if err != nil {
 			return err
 		}
@@ -53,11 +55,11 @@ func (l *lab) slowCopy(ctx context.Context, p *pooler, by pace) (int64, error) {
 	if err := pause(ctx, time.Second); err != nil {
 		return 0, err
 	}
-	base, err := rss(p.proc.pid())
+	base, err := child.RSS(p.proc.PID())
 	if err != nil {
 		return 0, err
 	}
-	peak, stop := watchMemory(p.proc.pid())
+	peak, stop := watchMemory(p.proc.PID())
 	began, due := time.Now(), by.chunk
 	_, err = copyOut(p, l.slowMB, func(sum int64) {
 		for ; sum >= due; due += by.chunk {
@@ -74,7 +76,7 @@ func watchMemory(pid int) (peak *atomic.Int64, stop func()) {
 	peak = new(atomic.Int64)
 	quit, done := make(chan struct{}), make(chan struct{})
 	look := func() {
-		if now, err := rss(pid); err == nil {
+		if now, err := child.RSS(pid); err == nil {
 			peak.Store(max(now, peak.Load()))
 		}
 	}

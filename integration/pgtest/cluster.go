@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pgweir/pgweir/integration/child"
 )
 
 // Bounds of what a Cluster may take before it is an error. They are wide: a loaded machine
@@ -50,8 +52,8 @@ type Cluster struct {
 	dir     string // all of the above, removed by Stop
 	options Options
 	as      account
-	server  *child   // nil while stopped
-	primary *Cluster // of a standby
+	server  *child.Process // nil while stopped
+	primary *Cluster       // of a standby
 }
 
 // Start makes a Cluster and waits until it accepts connections. The error wraps
@@ -132,9 +134,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	cmd.Env = cleanEnv("TZ=UTC", "LC_ALL=C")
 	cmd.Stdout, cmd.Stderr = log, log
 	// SIGQUIT is an immediate shutdown: nobody is left to wait for a better one.
-	c.server, err = startChild(cmd, syscall.SIGQUIT, c.as)
+	c.server, err = child.Start(cmd, child.Where{As: c.as.as, OnDeath: syscall.SIGQUIT})
 	if err != nil {
-		return fmt.Errorf("starting %s: %w", cmd.Path, err)
+		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startBound, errors.New("not ready in time"))
 	defer cancel()
@@ -158,8 +160,8 @@ func (c *Cluster) awaitReady(ctx context.Context) error {
 			}
 		}
 		select {
-		case <-c.server.done:
-			return fmt.Errorf("the server ended: %v", c.server.err)
+		case <-c.server.Done():
+			return fmt.Errorf("the server ended: %v", c.server.Err())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
@@ -175,7 +177,7 @@ func (c *Cluster) saysReady() bool {
 		return false
 	}
 	lines := strings.Split(string(b), "\n")
-	return len(lines) >= 8 && lines[0] == strconv.Itoa(c.server.pid()) &&
+	return len(lines) >= 8 && lines[0] == strconv.Itoa(c.server.PID()) &&
 		strings.TrimSpace(lines[7]) == "ready"
 }
 
@@ -225,12 +227,12 @@ func (c *Cluster) halt() error {
 	c.server = nil
 	ctx, cancel := context.WithTimeout(context.Background(), stopBound)
 	defer cancel()
-	s.signal(syscall.SIGINT)
-	if s.wait(ctx) == nil {
+	s.Signal(syscall.SIGINT)
+	if s.Wait(ctx) == nil {
 		return nil
 	}
-	s.signal(syscall.SIGQUIT)
-	<-s.done
+	s.Signal(syscall.SIGQUIT)
+	<-s.Done()
 	return fmt.Errorf("PostgreSQL did not shut down within %v and was stopped at once", stopBound)
 }
 

@@ -21,8 +21,8 @@ func (c *Cluster) Crash() error {
 	}
 	s := c.server
 	c.server = nil
-	s.signal(syscall.SIGQUIT)
-	<-s.done
+	s.Signal(syscall.SIGQUIT)
+	<-s.Done()
 	return nil
 }
 
@@ -34,7 +34,7 @@ func (c *Cluster) Freeze() (thaw func() error, err error) {
 	if c.server == nil {
 		return nil, errors.New("the cluster is not running")
 	}
-	main := c.server.pid()
+	main := c.server.PID()
 	guard := exec.Command("sh", "-c", `read -r pids; read -r end; kill -CONT $pids`)
 	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is not for it
 	orders, err := guard.StdinPipe()

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pgweir/pgweir/integration/child"
 )
 
 // Proc is a running `pgweir serve`. Its Endpoint is where clients connect.
@@ -19,7 +21,7 @@ type Proc struct {
 	ConfigFile string
 	LogFile    string // standard output and error
 
-	child *child
+	child *child.Process
 }
 
 // Pgweir builds pgweir, once per process, and runs it with a configuration until the end
@@ -105,14 +107,14 @@ func (p *Proc) start(binary string) error {
 	// Without the last one the race detector holds every exit back for a second.
 	cmd.Env = cleanEnv("GORACE=halt_on_error=0 exitcode=66 atexit_sleep_ms=10")
 	cmd.Stdout, cmd.Stderr = log, log
-	if p.child, err = startChild(cmd, syscall.SIGKILL, account{}); err != nil {
-		return fmt.Errorf("starting %s: %w", binary, err)
+	if p.child, err = child.Start(cmd, child.Where{}); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), startBound, errors.New("not ready in time"))
 	defer cancel()
 	if err := p.awaitReady(ctx); err != nil {
-		p.child.signal(syscall.SIGKILL)
-		<-p.child.done
+		p.child.Signal(syscall.SIGKILL)
+		<-p.child.Done()
 		return fmt.Errorf("pgweir serve: %w; its log ends:\n%s", err, tail(p.LogFile, 100))
 	}
 	return nil
@@ -123,12 +125,12 @@ func (p *Proc) awaitReady(ctx context.Context) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
-		if ok, err := listening(p.child.pid(), p.Port); ok || err != nil {
+		if ok, err := listening(p.child.PID(), p.Port); ok || err != nil {
 			return err
 		}
 		select {
-		case <-p.child.done:
-			return fmt.Errorf("the process ended: %v", p.child.err)
+		case <-p.child.Done():
+			return fmt.Errorf("the process ended: %v", p.child.Err())
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
@@ -137,13 +139,13 @@ func (p *Proc) awaitReady(ctx context.Context) error {
 }
 
 // Signal sends a signal to the process.
-func (p *Proc) Signal(s syscall.Signal) { p.child.signal(s) }
+func (p *Proc) Signal(s syscall.Signal) { p.child.Signal(s) }
 
 // Pid is the process id.
-func (p *Proc) Pid() int { return p.child.pid() }
+func (p *Proc) Pid() int { return p.child.PID() }
 
 // Done is closed when the process has ended.
-func (p *Proc) Done() <-chan struct{} { return p.child.done }
+func (p *Proc) Done() <-chan struct{} { return p.child.Done() }
 
 // Log is all that the process has printed so far.
 func (p *Proc) Log() (string, error) {
@@ -156,13 +158,13 @@ func (p *Proc) finish(t TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), stopBound)
 	defer cancel()
-	p.child.signal(syscall.SIGTERM)
-	if p.child.wait(ctx) != nil {
-		p.child.signal(syscall.SIGQUIT) // the Go runtime prints all goroutines
-		<-p.child.done
+	p.child.Signal(syscall.SIGTERM)
+	if p.child.Wait(ctx) != nil {
+		p.child.Signal(syscall.SIGQUIT) // the Go runtime prints all goroutines
+		<-p.child.Done()
 		t.Errorf("pgweir did not end within %v of SIGTERM", stopBound)
-	} else if p.child.err != nil {
-		t.Errorf("pgweir ended with %v", p.child.err)
+	} else if p.child.Err() != nil {
+		t.Errorf("pgweir ended with %v", p.child.Err())
 	}
 	log, err := p.Log()
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package child
 
 import (
 	"bufio"
@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is what a process has used so far, over all its threads, those that have ended
+// CPUTime is what a process has used so far, over all its threads, those that have ended
 // included, to the nanosecond: utime and stime in /proc count in steps of 10 ms. The clock
 // is clock_getcpuclockid's.
-func cpuTime(pid int) (time.Duration, error) {
+func CPUTime(pid int) (time.Duration, error) {
 	const schedClock = 2
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|schedClock), &t); err != nil {
@@ -24,9 +24,9 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// rss is the resident memory of a process in bytes. The kernel's quick counter (VmRSS) is
+// RSS is the resident memory of a process in bytes. The kernel's quick counter (VmRSS) is
 // kept per core and may be off by hundreds of kB; the sum over the mappings is exact.
-func rss(pid int) (int64, error) {
+func RSS(pid int) (int64, error) {
 	for _, source := range []struct{ file, key string }{{"smaps_rollup", "Rss:"}, {"status", "VmRSS:"}} {
 		kb, err := field(filepath.Join("/proc", strconv.Itoa(pid), source.file), source.key)
 		if err == nil {
@@ -39,9 +39,9 @@ func rss(pid int) (int64, error) {
 	return 0, nil
 }
 
-// wakeups is how often the threads of a process have been put onto a core, roughly: every
+// Wakeups is how often the threads of a process have been put onto a core, roughly: every
 // time it left one. Threads that have ended are not in it.
-func wakeups(pid int) (int64, error) {
+func Wakeups(pid int) (int64, error) {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	if err != nil {
 		return 0, err
@@ -81,9 +81,9 @@ func field(file, key string) (int64, error) {
 	return 0, fmt.Errorf("%s has no %s", file, key)
 }
 
-// machineBusy is the CPU time that all processes of this machine, and its kernel, have used
+// MachineBusy is the CPU time that all processes of this machine, and its kernel, have used
 // since it was booted. The kernel counts in steps of 10 ms, for each core.
-func machineBusy() (time.Duration, error) {
+func MachineBusy() (time.Duration, error) {
 	const tick = 10 * time.Millisecond // USER_HZ is 100 wherever Go runs
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -113,8 +113,8 @@ func parseBusy(line string, tick time.Duration) (time.Duration, error) {
 	return time.Duration(sum) * tick, nil
 }
 
-// loadAverage is the first number of /proc/loadavg, and 0 if that cannot be read.
-func loadAverage() float64 {
+// LoadAverage is the first number of /proc/loadavg, and 0 if that cannot be read.
+func LoadAverage() float64 {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return 0
