@@ -92,7 +92,7 @@ func (r *refusals) add(k refusalKind, now int64) {
 }
 
 // Refused implements session.Env.
-func (up *cluster) Refused(cl *session.Client, v admission.Verdict, login bool) {
+func (up *cluster) Refused(cl *session.Client, v admission.Verdict, _ *wire.Error, login bool) {
 	px, g := up.px, cl.Group()
 	app := clip(cl.Application())
 	now := px.loop.Now()

@@ -402,16 +402,18 @@ func (cl *Client) refused(v admission.Verdict, now int64) {
 		co.endDraining(cl, now)
 		return
 	}
-	co.env.Refused(cl, v, cl.login)
 	e := refusal(v, cl.group.Workload.Name, cl.info)
+	reason := LoginRefused
 	if cl.login {
 		e.Severity = "FATAL"
-		reason := LoginRefused
 		if v.Reason == admission.NoServer && cl.info.failure != nil {
 			failed := *cl.info.failure
 			failed.Severity = "FATAL"
 			e, reason = &failed, LoginFailed
 		}
+	}
+	co.env.Refused(cl, v, e, cl.login)
+	if cl.login {
 		co.fatal(cl, e, reason, now)
 		return
 	}

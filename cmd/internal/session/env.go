@@ -1,6 +1,9 @@
 package session
 
-import "github.com/pgweir/pgweir/admission"
+import (
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/wire"
+)
 
 // Conn is one socket as a session sees it. Its methods are called on the loop
 // thread and never call back before they return.
@@ -33,8 +36,9 @@ type Env interface {
 	// Group returns the group that the client belongs to, as its settings and the
 	// configuration are now; nil leaves it where it is.
 	Group(cl *Client) *Group
-	// Refused tells that a request, or with login a login, was not let in.
-	Refused(cl *Client, v admission.Verdict, login bool)
+	// Refused tells that a request, or with login a login, was not let in. The client is told
+	// e, which may be kept but not changed.
+	Refused(cl *Client, v admission.Verdict, e *wire.Error, login bool)
 	// Ended tells that a client's session is over. Its Conn has been closed or
 	// is being finished.
 	Ended(cl *Client, reason Reason)

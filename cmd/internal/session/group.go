@@ -28,6 +28,9 @@ type Traffic struct {
 	FromServers  uint64
 	Logins       uint64
 	Refused      uint64
+	// Goodput is how many requests were answered while it was of use, by class, highest first:
+	// before their deadline, or without one at all, to a client that was still there.
+	Goodput [admission.Classes]uint64
 
 	TransactionTime time.Duration // servers were bound to clients
 	QueryTime       time.Duration // servers had something to answer

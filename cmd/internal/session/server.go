@@ -200,6 +200,9 @@ func (sv *Server) release(now int64) {
 		t := &cl.group.Traffic
 		t.Transactions++
 		t.TransactionTime += time.Duration(now - sv.ticket.since)
+		if cl.useful(now) {
+			t.Goodput[classIndex(cl.wait.Class)]++
+		}
 		sv.answered(cl.group, now)
 		cl.link.Unbind()
 		cl.server, cl.replaced = nil, 0

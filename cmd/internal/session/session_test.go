@@ -54,7 +54,7 @@ func (e *still) Cancel(*Server)            { e.cancels++ }
 func (e *still) Ended(_ *Client, r Reason) { e.ended = append(e.ended, r) }
 
 func (e *still) Group(cl *Client) *Group { return cl.group }
-func (e *still) Refused(_ *Client, v admission.Verdict, _ bool) {
+func (e *still) Refused(_ *Client, v admission.Verdict, _ *wire.Error, _ bool) {
 	e.refused = append(e.refused, v.Reason)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/pool"
+	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
 	"github.com/pgweir/pgweir/wire/wiretest"
 )
@@ -186,7 +187,7 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 }
 
 // Refused implements session.Env.
-func (w *world) Refused(*session.Client, admission.Verdict, bool) {}
+func (w *world) Refused(*session.Client, admission.Verdict, *wire.Error, bool) {}
 
 // startup draws the settings of a client's startup packet.
 func (w *world) startup() (list []relay.Param) {
