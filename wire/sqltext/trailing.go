@@ -39,12 +39,17 @@ func sameCut(text []byte, start int, m mode) bool {
 
 // mayTrail is a cheap test that most texts without a trailing comment fail.
 func mayTrail(text []byte) bool {
+	text = trimEnd(text)
+	return bytes.HasSuffix(text, []byte("*/")) || bytes.Contains(text, []byte("--"))
+}
+
+// trimEnd cuts off white space and semicolons.
+func trimEnd(text []byte) []byte {
 	end := len(text)
 	for end > 0 && (text[end-1] == ';' || classes[text[end-1]] == clSpace) {
 		end--
 	}
-	text = text[:end]
-	return bytes.HasSuffix(text, []byte("*/")) || bytes.Contains(text, []byte("--"))
+	return text[:end]
 }
 
 // trailing scans to the end for Trailing.
