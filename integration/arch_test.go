@@ -27,7 +27,7 @@ type layer struct {
 // layers is the architecture's table. A package that is not in it fails the test: it has
 // to be given a place first.
 func layers() map[string]layer {
-	core := []string{"wire", "wire/scram", "wire/sqltext", "wire/relay", "admission", "costlimit", "pool", "config"}
+	core := []string{"wire", "wire/scram", "wire/sqltext", "wire/relay", "admission", "admission/quota", "costlimit", "pool", "config"}
 	front := append(slices.Clone(core), "admission/fleet", "admission/fleet/pgstore", "config/pgbouncer",
 		"cmd/internal/loop", "cmd/internal/session", "cmd/internal/login", "cmd/internal/upstream")
 	over := append(slices.Clone(front), "cmd/internal/proxy")
@@ -37,6 +37,7 @@ func layers() map[string]layer {
 		"wire/scram":        {level: 0},
 		"wire/sqltext":      {level: 0},
 		"admission":         {level: 0},
+		"admission/quota":   {level: 0},
 		"costlimit":         {level: 0},
 		"cmd/internal/loop": {level: 0},
 
@@ -47,7 +48,7 @@ func layers() map[string]layer {
 		"admission/fleet/pgstore": {level: 2, may: []string{"admission", "admission/fleet"}},
 
 		"pool":             {level: 3, may: []string{"wire", "wire/relay", "admission"}},
-		"config":           {level: 3, may: []string{"admission", "admission/fleet", "costlimit", "pool", "wire"}},
+		"config":           {level: 3, may: []string{"admission", "admission/fleet", "admission/quota", "costlimit", "pool", "wire"}},
 		"config/pgbouncer": {level: 3, may: []string{"config"}},
 
 		"cmd/internal/session":  {level: 4, may: core},
