@@ -330,8 +330,12 @@ func consoleGuard(t *testing.T, o *operated) {
 		"clients=9", "running=4", "waiting=3", "max_waiting=3", "max_wait_ms=60000", "refused=1", "refused_by=queue_full=1", "oldest_ms>0")
 	wantRow(t, "UPSTREAMS", o.show(t, "pgweir", "UPSTREAMS").find(t, "upstream=main"), "budget=5", "reserve=1", "slots=4", "running=4",
 		"waiting=3", "sv_active=4", "sv_idle=0", "paused=0", "down=0", "logins=4", "login_failures=0", "last_error=")
-	wantRow(t, "REFUSALS", o.show(t, "pgweir", "REFUSALS").find(t, "reason=queue_full"), "workload=default", "user=app", "database=app",
+	wantRow(t, "REFUSALS_TOTALS", o.show(t, "pgweir", "REFUSALS_TOTALS").find(t, "reason=queue_full"), "workload=default", "user=app", "database=app",
 		"application_name=idle", "refused=1")
+	wantRow(t, "REFUSALS", o.show(t, "pgweir", "REFUSALS").find(t, "reason=queue_full"), "workload=default", "user=app", "database=app",
+		"application_name=idle", "sqlstate=53300", "class=critical", "login=0", "client_id>0")
+	wantRow(t, "QUEUES", o.show(t, "pgweir", "QUEUES").find(t, "workload=default"), "waiting=3", "max_waiting=3", "running=4", "slots=3.6", "oldest_ms>0")
+	wantRow(t, "GUARD", o.show(t, "pgweir", "GUARD").find(t, "workload=default"), "mode=enforce", "class=critical", "goodput>0")
 }
 
 // consoleDrivers asks as programs do that watch PgBouncer.

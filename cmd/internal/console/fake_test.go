@@ -73,6 +73,8 @@ func (g *fakeGuard) Clients(_ context.Context, f func([]proxy.ClientState) error
 
 func (g *fakeGuard) Servers(context.Context) ([]proxy.ServerState, error) { return g.servers, nil }
 
+func (g *fakeGuard) Refusals(context.Context) ([]proxy.Refusal, error) { return sampleRefusals(), nil }
+
 func (g *fakeGuard) Pause(ctx context.Context, db string) error {
 	if err := g.note("Pause(%q)", db); err != nil || g.blocked == nil {
 		return err
@@ -176,10 +178,37 @@ func sampleGuard() *fakeGuard {
 		Waiting: 9, MaxWaiting: 1000, MaxWait: 2 * time.Second, Oldest: 1500 * time.Millisecond, DrainRate: 812.345, Granted: 1100, Withdrawn: 5,
 	}
 	w.Refused[admission.QueueAge], w.Refused[admission.QueueFull] = 12, 3
+	w.Policy, w.Guard, w.FalseRefusals = "guard", "enforce", 2
+	w.Classes = sampleClasses()
 	w.GrantWaits.Buckets[0], w.GrantWaits.Buckets[11], w.GrantWaits.Buckets[20] = 1000, 90, 10
 	w.RefusalWaits.Buckets[21] = 15
-	s.Workloads = []proxy.WorkloadState{w, {Name: "default", Upstream: "main", Mode: "transaction"}}
+	s.Workloads = []proxy.WorkloadState{w, {Name: "default", Upstream: "main", Mode: "transaction", Policy: "fifo", Guard: "dry_run"}}
 	return &fakeGuard{snapshot: s, clients: sampleClients(), servers: sampleServers(), paused: true}
+}
+
+func sampleClasses() []proxy.ClassState {
+	critical := proxy.ClassState{Class: admission.Critical, MaxWait: 2 * time.Second, Waiting: 1, Oldest: 20 * time.Millisecond, Granted: 700, Goodput: 690}
+	critical.GrantWaits.Buckets[11] = 700
+	batch := proxy.ClassState{
+		Class: admission.SheddablePlus, MaxWait: 500 * time.Millisecond, Waiting: 8, Standing: true,
+		Oldest: 1500 * time.Millisecond, Granted: 400, Goodput: 310,
+	}
+	batch.Refused[admission.QueueAge], batch.Refused[admission.QueueFull] = 12, 3
+	batch.Would[admission.Displaced] = 6
+	batch.RefusalWaits.Buckets[20] = 15
+	return []proxy.ClassState{critical, batch}
+}
+
+func sampleRefusals() []proxy.Refusal {
+	return []proxy.Refusal{
+		{
+			At: noon().Add(-5 * time.Millisecond), Client: "10.1.0.9:40001", ClientID: 7, Upstream: "main", Database: "shop", Role: "app",
+			Application: "web-1", Workload: "api", Class: "sheddable_plus",
+			Reason: "displaced", Code: "53300", Waited: 61 * time.Millisecond,
+			Detail: "reason=displaced pool=api class=sheddable_plus wait_ms=61 slots=16 queued=27", Hint: "retry_after_ms=250 retry=yes",
+		},
+		{At: noon().Add(-time.Second), Client: "10.1.0.9:40002", Reason: "max_client_conn", Code: "53300", Detail: "reason=max_client_conn", Login: true},
+	}
 }
 
 func sampleClients() []proxy.ClientState {

@@ -21,7 +21,26 @@ func guardViews() []view {
 			rows: snapshotRows(workloads),
 		},
 		{
-			name: "REFUSALS", what: "what was refused, most frequent first",
+			name: "GUARD", what: "the guard of each workload by class: who waits, whether the queue stands, who was refused and why, in vain, or would have been",
+			columns: columns("workload", "upstream", "queue", "mode", "class", "#max_wait_ms", "#waiting", "#oldest_ms", "#standing",
+				"#granted", "#goodput", "#refused", "refused_by", "#would_refuse", "would_by", "#false_refusals",
+				"~drain_rate", "#predicted_wait_ms", "#granted_p99_us", "#refused_p99_us"),
+			rows: snapshotRows(guard),
+		},
+		{
+			name: "QUEUES", what: "the queue of each workload: who waits by class, for how long, and how long a newcomer would",
+			columns: columns("workload", "upstream", "queue", "#waiting", "#critical_plus", "#critical", "#sheddable_plus", "#sheddable",
+				"#standing", "#oldest_ms", "#predicted_wait_ms", "#max_wait_ms", "#max_waiting", "#running", "~slots", "#paused"),
+			rows: snapshotRows(queues),
+		},
+		{
+			name: "REFUSALS", what: "the last 1000 refusals, newest first, with what the clients were told",
+			columns: columns("time", "client", "#client_id", "database", "user", "application_name", "upstream", "workload", "class",
+				"reason", "sqlstate", "#wait_ms", "#login", "detail", "hint"),
+			rows: lastRefusals,
+		},
+		{
+			name: "REFUSALS_TOTALS", what: "what was refused since the start, most frequent first",
 			columns: columns("reason", "workload", "database", "user", "application_name", "#refused", "last_time"),
 			rows:    snapshotRows(refusals),
 		},

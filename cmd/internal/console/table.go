@@ -234,6 +234,14 @@ func (r *row) moment(t time.Time) *row {
 	return r.text(t.UTC().Format("2006-01-02 15:04:05 UTC"))
 }
 
+// instant adds a time with its milliseconds, or NULL.
+func (r *row) instant(t time.Time) *row {
+	if t.IsZero() {
+		return r.null()
+	}
+	return r.text(t.UTC().Format("2006-01-02 15:04:05.000 UTC"))
+}
+
 // clean makes a text fit for the wire: what clients call themselves may be anything.
 func clean(s string) string {
 	if strings.IndexByte(s, 0) >= 0 {

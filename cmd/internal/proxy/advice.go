@@ -8,6 +8,18 @@ func Advice(reason string) string {
 		return "The slots are busy for longer than max_wait. Look for slow or blocked statements in pg_stat_activity; more slots help only if the database has cores to spare."
 	case "queue_full":
 		return "More clients wait than max_waiting allows: more work comes than the slots can end within max_wait. Look for who sends it (SHOW REFUSALS), and for slow statements in pg_stat_activity."
+	case "queue_wait":
+		return "Who comes now would wait for longer than max_wait, so it is told at once. More work comes than the slots can end: see queue_age."
+	case "displaced":
+		return "The queue has been standing for a while, so newcomers take the places of those who have waited long. Work of class sheddable goes first: SHOW GUARD says which, SHOW TENANTS who sends it."
+	case "deadline":
+		return "The answer would have come after the client's deadline, so the statement was not sent. Either the slots are busy for too long (see queue_age), or clients set deadlines that their statements never meet."
+	case "attempts":
+		return "Clients send the same work for the fourth time. Fewer retries, and with backoff, would help them and the database."
+	case "rate":
+		return "A client, role or tenant sends more than its [[rate]] allows. SHOW RATES says which rule; the DETAIL says whom it counts."
+	case "blocked":
+		return "A client has ignored its refusals for so long that it is blocked for a while. SHOW BLOCKS says who and until when; escalation = \"delay\" of its [[rate]] never blocks."
 	case "no_server":
 		return "pgweir can't log in to Postgres. Its log has the server's own words (msg=\"login to server failed\"), and so have SHOW UPSTREAMS and the DETAIL of the error."
 	case "max_client_conn":

@@ -56,6 +56,9 @@ type Inspector interface {
 	Clients(ctx context.Context, f func([]ClientState) error) error
 	// Servers returns the server connections.
 	Servers(ctx context.Context) ([]ServerState, error)
+	// Refusals returns the last refusals, newest first: at most a thousand, those of clients
+	// that were turned away before they had a session among them.
+	Refusals(ctx context.Context) ([]Refusal, error)
 }
 
 // Health is what a load balancer wants to know.

@@ -26,11 +26,11 @@ type upstreamFacts struct {
 	up        *cluster
 	u         *Upstream
 	state     UpstreamState
-	gate      admission.Stats // without workloads
+	gate      admission.Stats
+	now       int64 // when the gate was asked
 	workloads []Workload
-	stats     []admission.WorkloadStats // of these
-	oldest    []time.Duration           // the longest wait now, likewise
-	keys      []keyFacts                // by key
+	index     []int      // of these in the gate's list; -1 = it has not heard of it
+	keys      []keyFacts // by key
 	groups    []session.Group
 
 	wantKeys, wantGroups int
@@ -125,11 +125,21 @@ func (f *facts) begin(px *Proxy, now int64, out *Snapshot) {
 // apart, and has empty names. Loop thread.
 func (r *refusals) list(px *Proxy, now int64, at time.Time) []RefusalState {
 	list := make([]RefusalState, 0, len(r.kinds)+1)
+	rows := make(map[RefusalState]int, len(r.kinds)) // two groups may have the same names
 	for k, c := range r.kinds {
-		list = append(list, RefusalState{
-			Reason: k.reason, Workload: k.workload, Database: k.database, Role: k.role, Application: k.app,
-			N: c.n, Last: px.wallClock(c.last, now, at),
-		})
+		row := RefusalState{
+			Reason: k.reason.String(), Workload: k.group.Workload.Name, Database: k.group.Database, Role: k.group.Role, Application: k.app,
+		}
+		i, known := rows[row]
+		if !known {
+			i = len(list)
+			rows[row] = i
+			list = append(list, row)
+		}
+		list[i].N += c.n
+		if last := px.wallClock(c.last, now, at); last.After(list[i].Last) {
+			list[i].Last = last
+		}
 	}
 	if r.other.n > 0 {
 		list = append(list, RefusalState{N: r.other.n, Last: px.wallClock(r.other.last, now, at)})
@@ -142,7 +152,7 @@ func (r *upstreamFacts) begin(now int64) {
 	up := r.up
 	u, co := up.o.Load(), up.core
 	set, gate, c := co.Set().Stats(), co.Gate().Stats(), co.Counts()
-	r.u, r.gate, r.workloads = u, gate, up.px.settings.Load().Workloads
+	r.u, r.gate, r.now, r.workloads = u, gate, now, up.px.settings.Load().Workloads
 	r.state = UpstreamState{
 		Name: up.name, Host: up.place.Address, Budget: u.Budget, BudgetSum: u.BudgetSum, Reserve: u.Reserve,
 		Slots: u.Slots, Running: gate.Running, Waiting: gate.Waiting, Paused: co.AnyPaused(),
@@ -153,19 +163,13 @@ func (r *upstreamFacts) begin(now int64) {
 	if gate.Waiting > 0 {
 		r.state.MaxWait = time.Duration(now - gate.Oldest)
 	}
-	r.stats, r.oldest = make([]admission.WorkloadStats, len(r.workloads)), make([]time.Duration, len(r.workloads))
+	r.index = make([]int, len(r.workloads))
 	for i := range r.workloads {
-		at, known := up.index[r.workloads[i].Name]
-		if !known {
-			continue // it came after the configuration has lost the upstream
-		}
-		st := &gate.Workloads[at]
-		r.stats[i] = *st
-		if st.Waiting > 0 {
-			r.oldest[i] = time.Duration(now - st.Oldest)
+		r.index[i] = -1 // it came after the configuration has lost the upstream
+		if at, known := up.index[r.workloads[i].Name]; known {
+			r.index[i] = int(at)
 		}
 	}
-	r.gate.Workloads = nil
 	r.wantKeys, r.wantGroups = len(co.Keys()), len(co.Groups())
 }
 

@@ -62,6 +62,7 @@ type Traffic struct {
 	Binds        uint64 // Bind messages of clients
 	Logins       uint64 // clients that were let in
 	Refused      uint64 // requests refused
+	Goodput      uint64 // requests answered while that was of use
 
 	TransactionTime time.Duration // servers were bound to clients
 	QueryTime       time.Duration // servers had something to answer
@@ -106,6 +107,10 @@ type WorkloadState struct {
 	MaxWait              time.Duration // the longest wait allowed
 	Oldest               time.Duration // the longest wait now
 	DrainRate            float64       // transactions per second that its slots can end; 0 = not known
+	Policy               string        // of its queue
+	Guard                string        // enforce, dry_run or off: what becomes of the policy's refusals
+	Classes              []ClassState  // those that were seen, highest first
+	FalseRefusals        uint64        // that turned out to be in vain; see admission.WorkloadStats
 	Granted              uint64
 	Withdrawn            uint64 // left or cancelled while they waited
 	Refused              [admission.Reasons]uint64
@@ -169,6 +174,40 @@ type RefusalState struct {
 	Reason, Workload, Database, Role, Application string
 	N                                             uint64
 	Last                                          time.Time
+}
+
+// Refusal is one request or login that was refused, with what the client was told.
+type Refusal struct {
+	At                                    time.Time
+	Client                                string // its address, or "unix"
+	ClientID                              uint64 // as in ClientState; 0 = it had no session yet
+	Upstream, Database, Role, Application string // "" = it had no session yet
+	Workload, Class                       string
+	Reason                                string
+	Code                                  string // SQLSTATE
+	Detail, Hint                          string
+	Waited                                time.Duration
+	Login                                 bool // it was refused at its login
+}
+
+// ClassState is the work of one class in a workload on an upstream.
+type ClassState struct {
+	Class                    admission.Class
+	MaxWait                  time.Duration // the longest wait allowed
+	Waiting                  int
+	Standing                 bool // its queue has not been short for a while: the newest are served first
+	Oldest                   time.Duration
+	Granted                  uint64
+	Goodput                  uint64 // answered while it was of use: see session.Traffic
+	Refused                  [admission.Reasons]uint64
+	Would                    [admission.Reasons]uint64 // let in, but refused with mode = "enforce"
+	GrantWaits, RefusalWaits admission.Waits
+}
+
+// Seen reports whether there has been any work of the class.
+func (c *ClassState) Seen() bool {
+	none := [admission.Reasons]uint64{}
+	return c.Waiting > 0 || c.Granted > 0 || c.Goodput > 0 || c.Refused != none || c.Would != none
 }
 
 // ClientState is one client session.

@@ -29,7 +29,7 @@ type Proxy struct {
 	ending   bool          // nothing new is let in
 	watchers []*watcher
 	refusals refusals
-	failures sampler // logins to servers
+	failures sampler[string] // logins to servers
 	endings  [session.Reasons]uint64
 	sweptAt  int64
 	lastID   uint64

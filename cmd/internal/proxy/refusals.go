@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,9 +19,9 @@ const quiet = 10e9
 // maxKinds bounds the kinds of lines and of refusals that are told apart.
 const maxKinds = 1000
 
-// sampler lets one log line of each kind through and counts those that it keeps back.
-type sampler struct {
-	kinds map[string]*sample
+// sampler lets one log line of each kind K through and counts those that it keeps back.
+type sampler[K comparable] struct {
+	kinds map[K]*sample
 }
 
 type sample struct {
@@ -27,10 +29,11 @@ type sample struct {
 	more  int
 }
 
-// note logs a warning, unless one of its kind was logged just now.
-func (s *sampler) note(log *slog.Logger, kind string, now int64, msg string, args ...any) {
+// due reports whether a line of the kind is to be logged now, and how many were kept back
+// since the last one.
+func (s *sampler[K]) due(kind K, now int64) (more int, due bool) {
 	if s.kinds == nil {
-		s.kinds = make(map[string]*sample)
+		s.kinds = make(map[K]*sample)
 	}
 	k := s.kinds[kind]
 	if k == nil {
@@ -42,34 +45,68 @@ func (s *sampler) note(log *slog.Logger, kind string, now int64, msg string, arg
 	}
 	if now < k.until {
 		k.more++
-		return
+		return 0, false
 	}
-	if k.more > 0 {
-		args = append(args, "unlogged_before", k.more)
-	}
+	more = k.more
 	k.until, k.more = now+quiet, 0
+	return more, true
+}
+
+// note logs a warning, unless one of its kind was logged just now.
+func (s *sampler[K]) note(log *slog.Logger, kind K, now int64, msg string, args ...any) {
+	if more, due := s.due(kind, now); due {
+		warn(log, more, msg, args...)
+	}
+}
+
+// warn logs a line after so many of its kind that were kept back.
+func warn(log *slog.Logger, more int, msg string, args ...any) {
+	if more > 0 {
+		args = append(args, "unlogged_before", more)
+	}
 	log.Warn(msg, args...)
 }
 
-// refusalKind tells refusals apart.
+// refusalKind tells refusals apart. The group stands for workload, database and role.
 type refusalKind struct {
-	reason   string
-	workload string
-	database string
-	role     string
-	app      string
+	group  *session.Group
+	app    string
+	reason admission.Reason
 }
 
-// refusals counts refusals by kind and samples them for the log. Owned by the loop thread.
+// lineKind tells lines of the log about refusals apart.
+type lineKind struct {
+	workload string
+	reason   admission.Reason
+}
+
+// refusals counts refusals by kind, keeps the last ones and samples them for the log. Owned by
+// the loop thread. Nothing is made into text before somebody wants to read it: it has to keep
+// up with 100,000 of them in a second.
 type refusals struct {
 	kinds map[refusalKind]*refusalCount
 	other refusalCount
-	log   sampler
+	last  ring[refusal]
+	log   sampler[lineKind]
 }
 
 type refusalCount struct {
 	n    uint64
 	last int64
+}
+
+// refusal is one that was told to a client.
+type refusal struct {
+	at, waited int64
+	upstream   *cluster
+	group      *session.Group
+	id         uint64 // of the client, which may be gone: nothing else of it is kept
+	addr       string
+	e          *wire.Error
+	app        string
+	reason     admission.Reason
+	class      admission.Class
+	login      bool
 }
 
 // add counts one.
@@ -92,15 +129,59 @@ func (r *refusals) add(k refusalKind, now int64) {
 }
 
 // Refused implements session.Env.
-func (up *cluster) Refused(cl *session.Client, v admission.Verdict, _ *wire.Error, login bool) {
-	px, g := up.px, cl.Group()
-	app := clip(cl.Application())
-	now := px.loop.Now()
-	px.refusals.add(refusalKind{v.Reason.String(), g.Workload.Name, g.Database, g.Role, app}, now)
-	px.refusals.log.note(px.o.Log, v.Reason.String()+"\x00"+g.Workload.Name, now, "refusing",
-		"reason", v.Reason.String(), "upstream", up.name, "workload", g.Workload.Name, "database", g.Database, "role", g.Role,
-		"application_name", app, "login", login, "waited", time.Duration(v.Waited).Round(time.Millisecond),
-		"queued", v.Queued, "slots", v.Slots, "what_to_do", Advice(v.Reason.String()))
+func (up *cluster) Refused(cl *session.Client, v admission.Verdict, e *wire.Error, login bool) {
+	px, h := up.px, cl.Tag.(*clientConn)
+	f := refusal{
+		at: px.loop.Now(), waited: v.Waited, upstream: up, group: cl.Group(), id: h.id, addr: h.addr,
+		e: e, app: clip(cl.Application()), reason: v.Reason, class: cl.Class(), login: login,
+	}
+	px.refusals.add(refusalKind{f.group, f.app, f.reason}, f.at)
+	px.refusals.last.add(f)
+	if more, due := px.refusals.log.due(lineKind{f.group.Workload.Name, f.reason}, f.at); due {
+		f.log(px.o.Log, more, &v)
+	}
+}
+
+// log writes the line of a refusal that stands for others.
+func (f *refusal) log(log *slog.Logger, more int, v *admission.Verdict) {
+	reason := f.reason.String()
+	warn(log, more, "refusing",
+		"reason", reason, "upstream", f.upstream.name, "workload", f.group.Workload.Name, "class", f.class.String(),
+		"database", f.group.Database, "role", f.group.Role, "application_name", f.app, "login", f.login,
+		"waited", time.Duration(f.waited).Round(time.Millisecond), "queued", v.Queued, "slots", v.Slots,
+		"client", f.addr, "what_to_do", Advice(reason))
+}
+
+// state is the refusal as SHOW REFUSALS has it, without its time.
+func (f *refusal) state() Refusal {
+	return Refusal{
+		Client: f.addr, ClientID: f.id, Upstream: f.upstream.name, Database: f.group.Database, Role: f.group.Role,
+		Application: f.app, Workload: f.group.Workload.Name, Class: f.class.String(),
+		Reason: f.reason.String(), Code: f.e.Code, Detail: f.e.Detail, Hint: f.e.Hint,
+		Waited: time.Duration(f.waited), Login: f.login,
+	}
+}
+
+// Refusals implements Inspector.
+func (px *Proxy) Refusals(ctx context.Context) (list []Refusal, err error) {
+	var kept []refusal
+	var now int64
+	var at time.Time
+	err = px.do(ctx, func(n int64) {
+		kept, now, at = px.refusals.last.newest(), n, time.Now()
+	})
+	if err != nil {
+		return nil, err
+	}
+	list = make([]Refusal, 0, len(kept))
+	for i := range kept {
+		s := kept[i].state()
+		s.At = px.wallClock(kept[i].at, now, at)
+		list = append(list, s)
+	}
+	list = append(list, px.turned.newest()...)
+	slices.SortStableFunc(list, func(a, b Refusal) int { return b.At.Compare(a.At) })
+	return list[:min(len(list), lastRefusals)], nil
 }
 
 // clip bounds a name that a client has chosen.
@@ -116,7 +197,15 @@ func clip(name string) string {
 type turned struct {
 	mu      sync.Mutex
 	reasons map[string]uint64
-	log     sampler
+	last    ring[door]
+	log     sampler[string]
+}
+
+// door is one client that was turned away.
+type door struct {
+	at     time.Time
+	client string
+	e      *wire.Error
 }
 
 // turnedAway notes a client that was refused at the door.
@@ -128,8 +217,24 @@ func (px *Proxy) turnedAway(e *wire.Error, client string) {
 		px.turned.reasons = make(map[string]uint64)
 	}
 	px.turned.reasons[reason]++
+	px.turned.last.add(door{time.Now(), client, e})
 	px.turned.log.note(px.o.Log, reason, time.Since(px.started).Nanoseconds(), "login refused",
 		"reason", reason, "client", client, "error", e)
+}
+
+// newest lists the last ones, newest first.
+func (t *turned) newest() []Refusal {
+	t.mu.Lock()
+	list := t.last.newest()
+	t.mu.Unlock()
+	out := make([]Refusal, 0, len(list))
+	for _, d := range list {
+		out = append(out, Refusal{
+			At: d.at, Client: d.client, Reason: reasonOf(d.e), Code: d.e.Code,
+			Detail: d.e.Detail, Hint: d.e.Hint, Login: true,
+		})
+	}
+	return out
 }
 
 // reasonOf takes the reason out of an error's DETAIL; without one it is its SQLSTATE.

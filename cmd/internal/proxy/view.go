@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 )
 
@@ -120,6 +119,9 @@ func addTraffic(t *Traffic, g *session.Group) {
 	t.Binds += g.Counts.Binds
 	t.Logins += g.Traffic.Logins
 	t.Refused += g.Traffic.Refused
+	for _, n := range g.Traffic.Goodput {
+		t.Goodput += n
+	}
 	t.TransactionTime += g.Traffic.TransactionTime
 	t.QueryTime += g.Traffic.QueryTime
 	t.WaitTime += g.Traffic.WaitTime
@@ -308,32 +310,6 @@ func byUse(groups []session.Group) []*session.Group {
 		return cmp.Or(cmp.Compare(a.Clients, b.Clients), cmp.Compare(a.Traffic.Transactions, b.Traffic.Transactions))
 	})
 	return list
-}
-
-// workloads adds a row for every workload that the configuration has.
-func (v *view) workloads(f *upstreamFacts) {
-	first := len(v.out.Workloads)
-	rows := make(map[string]int, len(f.workloads))
-	for i := range f.workloads {
-		w, st := &f.workloads[i], &f.stats[i]
-		f.state.Held += st.Sessions
-		rows[w.Name] = first + i
-		v.out.Workloads = append(v.out.Workloads, WorkloadState{
-			Name: w.Name, Upstream: f.up.name, Mode: w.Mode.String(), Share: w.Share, Part: w.Share * float64(f.u.Slots),
-			Running: st.Running, Held: st.Sessions, Lent: float64(st.Lent), Borrowed: float64(st.Borrowed), Waiting: st.Waiting,
-			MaxWaiting: st.MaxWaiting, MaxWait: w.MaxWait, Oldest: f.oldest[i], DrainRate: st.DrainRate,
-			Granted:   st.Granted[admission.Transaction] + st.Granted[admission.Slot],
-			Withdrawn: st.Withdrawn, Refused: st.Refused, GrantWaits: st.GrantWaits, RefusalWaits: st.RefusalWaits,
-		})
-	}
-	for i := range f.groups {
-		g := &f.groups[i]
-		if at, ok := rows[g.Workload.Name]; ok {
-			r := &v.out.Workloads[at]
-			r.Clients += g.Clients
-			addTraffic(&r.Traffic, g)
-		}
-	}
 }
 
 // mostRefusals bounds the kinds of refusals in a snapshot.

@@ -65,6 +65,8 @@ func (f *fake) Clients(context.Context, func([]proxy.ClientState) error) error {
 
 func (f *fake) Servers(context.Context) ([]proxy.ServerState, error) { return nil, nil }
 
+func (f *fake) Refusals(context.Context) ([]proxy.Refusal, error) { return nil, nil }
+
 // fakeConfig is a Configurator.
 type fakeConfig struct {
 	changes  []proxy.Change
@@ -165,6 +167,17 @@ func fixed() *proxy.Snapshot {
 	}
 	w := &s.Workloads[0]
 	w.Refused[admission.QueueAge], w.Refused[admission.QueueFull] = 40, 2
+	w.Policy, w.Guard, w.FalseRefusals = "guard", "enforce", 3
+	critical := proxy.ClassState{Class: admission.Critical, MaxWait: 2 * time.Second, Waiting: 1, Oldest: 20 * time.Millisecond, Granted: 3000, Goodput: 2990}
+	batch := proxy.ClassState{
+		Class: admission.SheddablePlus, MaxWait: 500 * time.Millisecond, Waiting: 4, Standing: true, Oldest: 250 * time.Millisecond,
+		Granted: 2000, Goodput: 1900,
+	}
+	batch.Refused[admission.QueueAge], batch.Refused[admission.QueueFull], batch.Would[admission.Displaced] = 40, 2, 5
+	addWaits(&critical.GrantWaits, 3*time.Millisecond, 3000)
+	addWaits(&batch.GrantWaits, 300*time.Millisecond, 2000)
+	addWaits(&batch.RefusalWaits, 500*time.Millisecond, 42)
+	w.Classes = []proxy.ClassState{critical, batch}
 	addWaits(&w.GrantWaits, 0, 3000)
 	addWaits(&w.GrantWaits, 3*time.Millisecond, 1500)
 	addWaits(&w.GrantWaits, 300*time.Millisecond, 500)

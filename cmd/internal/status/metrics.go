@@ -51,6 +51,7 @@ type collector struct {
 	memory    group[proxy.MemoryState]
 	upstreams group[proxy.UpstreamState]
 	workloads group[proxy.WorkloadState]
+	classes   classMetrics
 	waits     *prometheus.Desc
 	bouncer   bouncer
 
@@ -64,7 +65,7 @@ func (s *Server) newCollector() *collector {
 	c := &collector{
 		guard: s.o.Guard, maxPools: s.o.MaxPools, version: s.o.Version, lastReload: s.lastReload, log: s.o.Log,
 		process: processMetrics(), counts: newCountMetrics(), memory: memoryMetrics(),
-		upstreams: upstreamMetrics(), workloads: workloadMetrics(), bouncer: newBouncer(),
+		upstreams: upstreamMetrics(), workloads: workloadMetrics(), classes: newClassMetrics(), bouncer: newBouncer(),
 		waits: desc("pgweir_wait_seconds", "Waits for a slot, by what became of them. Native buckets are 4.6 % lower than the counted ones, the others exact.", "upstream", "workload", "outcome"),
 
 		up:               desc("pgweir_up", "1 if the event loop has answered this scrape, else 0 and its metrics are missing."),
@@ -89,6 +90,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	c.memory.describe(ch)
 	c.upstreams.describe(ch)
 	c.workloads.describe(ch)
+	c.classes.describe(ch)
 	c.bouncer.describe(ch)
 }
 
@@ -119,6 +121,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for i := range snap.Workloads {
 		w := &snap.Workloads[i]
 		c.workloads.collect(ch, w)
+		c.classes.collect(ch, w)
 		ch <- newWaits(c.waits, &w.GrantWaits, label(w.Upstream), label(w.Name), "served")
 		ch <- newWaits(c.waits, &w.RefusalWaits, label(w.Upstream), label(w.Name), "refused")
 	}

@@ -120,7 +120,20 @@ func (m countMetrics) collect(ch chan<- prometheus.Metric, s *proxy.Snapshot) {
 		w := &s.Workloads[i]
 		upstream, name := label(w.Upstream), label(w.Name)
 		for r := admission.None + 1; int(r) < admission.Reasons; r++ {
-			counter(ch, m.refusals, w.Refused[r], upstream, name, r.String())
+			if n := w.Refused[r]; n > 0 || !rare(r) {
+				counter(ch, m.refusals, n, upstream, name, r.String())
+			}
 		}
 	}
+}
+
+// rare reports whether a reason comes only with settings or tags that most do not have. It
+// has no series before it has been seen; the others start at 0, so that rate() sees the first
+// refusals.
+func rare(r admission.Reason) bool {
+	switch r {
+	case admission.Deadline, admission.Attempts, admission.Rate, admission.Blocked:
+		return true
+	}
+	return false
 }

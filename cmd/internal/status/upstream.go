@@ -61,6 +61,7 @@ func workloadMetrics() group[proxy.WorkloadState] {
 	g.gauge("pgweir_workload_oldest_wait_seconds", "How long the oldest waiter has waited; 0 if nobody waits.", func(w *W) float64 { return seconds(w.Oldest) })
 	g.gauge("pgweir_workload_wait_limit_seconds", "max_wait: the longest wait for a slot.", func(w *W) float64 { return seconds(w.MaxWait) })
 	g.gauge("pgweir_workload_drain_transactions_per_second", "Transactions that its slots can end, as learned; 0 if not known yet.", func(w *W) float64 { return w.DrainRate })
+	g.counter("pgweir_false_refusals_total", "Refusals that turned out to be in vain: a slot was idle for long enough within the time that the refused could have waited.", func(w *W) uint64 { return w.FalseRefusals })
 	g.counter("pgweir_transactions_total", "Servers that came back at the end of a transaction.", func(w *W) uint64 { return w.Traffic.Transactions })
 	g.counter("pgweir_queries_total", "Queries and pipelines that servers answered.", func(w *W) uint64 { return w.Traffic.Queries })
 	g.metric(counterKind, "pgweir_transaction_seconds_total", "Time for which servers were bound to clients.").
