@@ -29,6 +29,7 @@ func (d *decoder) check() {
 			"For all databases of the upstream write\n[database.\"*\"]\nupstream = "+strconv.Quote(d.anUpstream()))
 	}
 	d.checkWorkloads()
+	d.checkRates()
 }
 
 // saidAbout reports whether a section of the kind was refused.

@@ -16,6 +16,7 @@ type Config struct {
 	DrainDelay            Duration // of this, the part during which new work is still served; may be 0
 	MaxPreparedStatements int      // kept per server connection
 	QueryTextLimit        Size     // longer statements are streamed and not looked at
+	Compat                Compat
 
 	Log       Log
 	TLS       TLS
@@ -24,10 +25,15 @@ type Config struct {
 	Upstreams []Upstream // in the order of the file; at least one
 	Databases []Database // in the order of the file; at least one; "*" wherever it was written
 	Workloads []Workload // in the order of matching; the last is called "default" and matches every client
+	Roles     []Role     // in the order of the file; ask [Config.RoleOf]
+	Rates     []Rate     // in the order of matching
 
-	warnings []string
-	matcher  *matcher
-	origin   map[string]string // where the keys and sections that are not defaults come from
+	warnings  []string
+	matcher   *matcher
+	rates     []rule            // what Rates ask of a client
+	roles     map[string]int    // indices of Roles by name
+	otherRole Role              // of those without a section
+	origin    map[string]string // where the keys and sections that are not defaults come from
 }
 
 // Log is what is logged, and how.

@@ -23,9 +23,7 @@ type decoder struct {
 	open  map[string][]field
 	said  map[string]bool // sections about which there is a problem already
 
-	labels  []string // the full names of all workloads
-	written []int    // those of the file in its order, indices into labels
-	begun   int      // how many of these have been begun to be read
+	workloads, rates repeated
 }
 
 // newDecoder prepares the reading of a source.
@@ -33,6 +31,7 @@ func newDecoder(src *source, getenv func(string) string) *decoder {
 	return &decoder{
 		src: src, getenv: getenv, config: &Config{},
 		given: map[string]place{}, bad: map[string]bool{}, open: map[string][]field{}, said: map[string]bool{},
+		workloads: repeated{kind: workloadKind}, rates: repeated{kind: rateKind},
 	}
 }
 
@@ -55,14 +54,17 @@ func (d *decoder) complainAt(key string, at place, message, fix string) {
 
 // decode reads all sections of a document.
 func (d *decoder) decode(doc document) {
+	doc.gatherWaits()
 	d.countNames(doc)
 	d.countWorkloads(doc)
+	d.countRates(doc)
 	for _, s := range d.config.sections() {
-		if s.kind != workloadKind && s.kind != matchKind {
+		if !s.isRepeated() {
 			d.openSection(s.label, s.fields)
 		}
 	}
 	d.openWorkloads()
+	d.openRates()
 	for i := range doc.sections {
 		s := &doc.sections[i]
 		d.header(s)
@@ -78,7 +80,7 @@ func (d *decoder) openSection(name string, fields []field) {
 	d.open[name] = fields
 }
 
-// countNames makes room for all upstreams and databases before any is filled: the fields
+// countNames makes room for all upstreams, databases and roles before any is filled: the fields
 // point into the slices.
 func (d *decoder) countNames(doc document) {
 	count := func(kind, name string, at span) {
@@ -87,10 +89,13 @@ func (d *decoder) countNames(doc document) {
 			return
 		}
 		d.given[full] = d.here(at)
-		if kind == upstreamKind {
+		switch kind {
+		case upstreamKind:
 			d.config.Upstreams = append(d.config.Upstreams, Upstream{Name: name})
-		} else {
+		case databaseKind:
 			d.config.Databases = append(d.config.Databases, Database{Name: name})
+		default:
+			d.config.Roles = append(d.config.Roles, Role{Name: name})
 		}
 	}
 	for _, s := range doc.sections {
@@ -106,7 +111,9 @@ func (d *decoder) countNames(doc document) {
 }
 
 // isNamed reports whether sections of this kind carry a name.
-func isNamed(section string) bool { return section == upstreamKind || section == databaseKind }
+func isNamed(section string) bool {
+	return section == upstreamKind || section == databaseKind || section == roleKind
+}
 
 // header checks the head of a section.
 func (d *decoder) header(s *section) {
@@ -115,8 +122,8 @@ func (d *decoder) header(s *section) {
 	case len(s.path) == 0:
 	case slices.Contains(laterSections(), s.path[0]):
 		d.complainOnce(s, "["+full+"] is "+notYet, "Leave the section out.")
-	case s.path[0] == "workload":
-		d.workload(s)
+	case isRepeated(s.path):
+		d.repeatedHead(s, d.repeatedOf(s.path))
 	case isNamed(s.path[0]):
 		d.named(s, full)
 	case isPlain(s.path[0]):
@@ -151,7 +158,7 @@ func findsLater(section, key string) bool {
 	return ok
 }
 
-// named checks the head of [upstream.NAME] and [database.NAME].
+// named checks the head of [upstream.NAME], [database.NAME] and [role.NAME].
 func (d *decoder) named(s *section, full string) {
 	switch {
 	case len(s.path) == 1 && d.hasNamed(full) && !slices.ContainsFunc(s.entries, func(e entry) bool { return len(e.path) == 1 }):
@@ -169,18 +176,29 @@ func (d *decoder) named(s *section, full string) {
 
 // hasNamed reports whether there is a section of the kind with a name.
 func (d *decoder) hasNamed(kind string) bool {
-	return kind == upstreamKind && len(d.config.Upstreams) > 0 || kind == databaseKind && len(d.config.Databases) > 0
+	switch kind {
+	case upstreamKind:
+		return len(d.config.Upstreams) > 0
+	case databaseKind:
+		return len(d.config.Databases) > 0
+	default:
+		return len(d.config.Roles) > 0
+	}
 }
 
 // exampleHeader is a header with a name.
 func exampleHeader(section string) string {
-	if section == databaseKind {
+	switch section {
+	case databaseKind:
 		return `[database.shop], or [database."*"] for every database`
+	case roleKind:
+		return `[role.app], or [role."*"] for every other role`
+	default:
+		return "[" + section + ".main]"
 	}
-	return "[" + section + ".main]"
 }
 
-// checkName checks the name of an upstream or database.
+// checkName checks the name of an upstream, database or role.
 func (d *decoder) checkName(section, name string, at span) {
 	switch {
 	case name == "" || len(name) > 63 || strings.ContainsFunc(name, isControl):
@@ -196,8 +214,8 @@ func (d *decoder) checkName(section, name string, at span) {
 
 // unknownSection complains about a section that nobody knows.
 func (d *decoder) unknownSection(s *section, full string) {
-	known := slices.Concat([]string{"log", "tls", "auth", "console", upstreamKind, databaseKind, workloadKind}, laterSections())
-	fix := "The sections are [log], [tls], [auth], [console], [upstream.NAME], [database.NAME] and [[workload]]."
+	known := slices.Concat([]string{"log", "tls", "auth", "console", upstreamKind, databaseKind, workloadKind, roleKind, rateKind}, laterSections())
+	fix := "The sections are [log], [tls], [auth], [console], [upstream.NAME], [database.NAME], [[workload]], [role.NAME] and [[rate]]."
 	if near := Nearest(s.path[0], known); near != "" {
 		fix = "Did you mean " + bracketed(near, s.path[1:]) + "?"
 		d.said[near] = true // so nobody says that it is missing
@@ -216,9 +234,9 @@ func (d *decoder) unknownSection(s *section, full string) {
 // bracketed is the header of a section, with the rest of a name behind it.
 func bracketed(section string, rest []string) string {
 	switch {
-	case section == workloadKind || section == "rate":
+	case section == workloadKind || section == rateKind:
 		return "[[" + section + "]]"
-	case section == matchKind:
+	case section == matchKind || section == rateMatchKind:
 		return "[" + section + "]"
 	}
 	if len(rest) == 0 && isNamed(section) {

@@ -26,6 +26,15 @@ func Defaults() string {
 			prefix = "# "
 			b.WriteString("\n# Which clients are its own. The one called \"default\" has no match, so this is an\n" +
 				"# example for another; match = { role = [\"app\"] } says the same.\n# [workload.match]\n")
+		case roleKind:
+			prefix = "# "
+			b.WriteString("\n# What a role may ask for; \"*\" is every role that has no section of its own.\n# [role.\"*\"]\n")
+		case rateKind:
+			prefix = "# "
+			b.WriteString("\n# How much one caller may ask for. There is none unless a file has one.\n# [[rate]]\n")
+		case rateMatchKind:
+			prefix = "# "
+			b.WriteString("\n# Whose work it is for; match = { role = [\"app\"] } says the same.\n# [rate.match]\n")
 		default:
 			b.WriteString("\n" + s.header() + "\n")
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -60,7 +61,7 @@ func Diff(before, after *Config) []Change {
 	for _, s := range after.sections() {
 		sectionsAfter[s.label] = true
 		if !sectionsBefore[s.label] {
-			if s.kind != matchKind {
+			if !s.isMatch() {
 				list = append(list, Change{Key: s.label, New: added, Source: cmp.Or(after.origin[s.label], defaultSource)})
 			}
 			continue
@@ -73,12 +74,14 @@ func Diff(before, after *Config) []Change {
 		}
 	}
 	for _, s := range before.sections() {
-		if !sectionsAfter[s.label] && s.kind != matchKind {
+		if !sectionsAfter[s.label] && !s.isMatch() {
 			list = append(list, Change{Key: s.label, Old: removed})
 		}
 	}
-	if c, differs := compareOrder(before, after); differs {
-		list = append(list, c)
+	for _, kind := range []string{workloadKind, rateKind} {
+		if c, differs := compareOrder(kind, before, after); differs {
+			list = append(list, c)
+		}
 	}
 	return list
 }
@@ -95,19 +98,29 @@ func compare(old, now Setting) (Change, bool) {
 	return c, true
 }
 
-// compareOrder compares in which order the workloads are asked that both have.
-func compareOrder(before, after *Config) (Change, bool) {
+// compareOrder compares in which order the workloads or rates are asked that both have.
+func compareOrder(kind string, before, after *Config) (Change, bool) {
 	in := func(c, other *Config) string {
-		var names []string
-		for _, w := range c.Workloads {
-			if other.workload(w.Name) >= 0 {
-				names = append(names, w.Name)
-			}
-		}
-		return strings.Join(names, ", ")
+		names := other.namesOf(kind)
+		return strings.Join(slices.DeleteFunc(c.namesOf(kind), func(n string) bool { return !slices.Contains(names, n) }), ", ")
 	}
 	old, now := in(before, after), in(after, before)
-	return Change{Key: "the order of workloads", Old: old, New: now}, old != now
+	return Change{Key: "the order of " + kind + "s", Old: old, New: now}, old != now
+}
+
+// namesOf are the names of the workloads or rates, in their order.
+func (c *Config) namesOf(kind string) []string {
+	var names []string
+	if kind == workloadKind {
+		for _, w := range c.Workloads {
+			names = append(names, w.Name)
+		}
+		return names
+	}
+	for _, r := range c.Rates {
+		names = append(names, r.Name)
+	}
+	return names
 }
 
 // workload is the index of the workload of that name, or -1.

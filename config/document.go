@@ -12,11 +12,15 @@ import (
 // node is a value of the file.
 type node struct {
 	kind  unstable.Kind
-	text  string // of a string, decoded; of any other scalar as written
-	items []node // of an array
+	text  string   // of a string, decoded; of any other scalar as written
+	items []node   // of an array or a table
+	names []string // of a table: the keys of items
 	at    span
 	plain bool // the text stands in the file letter by letter, from at.from+1
 }
+
+// isText reports whether n is a string.
+func (n node) isText() bool { return n.kind == unstable.String }
 
 // entry is one key with its value. Dotted keys, headers and inline tables all end up as
 // the same path.

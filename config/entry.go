@@ -13,7 +13,7 @@ func (d *decoder) entry(s *section, e entry) {
 	full := slices.Concat(s.path, e.path)
 	table, key := full[:len(full)-1], full[len(full)-1]
 	section := d.label(table)
-	if _, isOpen := d.open[section]; !isOpen || len(table) > 2 || isWorkload(table) && !isWorkload(s.path) {
+	if _, isOpen := d.open[section]; !isOpen || len(table) > 2 || isRepeated(table) && !isRepeated(s.path) {
 		d.stray(s, full, e)
 		return
 	}
@@ -82,9 +82,9 @@ func same(text string, v node) bool {
 
 // unknownKey complains about a key that nobody knows and tries to tell what was meant.
 func (d *decoder) unknownKey(full, table, key string, e entry) {
-	if table == workloadKind {
-		if fix := matchFix(key); fix != "" {
-			d.complain(full, e.key, "is not a key of [[workload]]", fix)
+	if table == workloadKind || table == rateKind {
+		if fix := matchFix(table, key); fix != "" {
+			d.complain(full, e.key, "is not a key"+inSection(table), fix)
 			return
 		}
 	}
@@ -102,11 +102,15 @@ func (d *decoder) unknownKey(full, table, key string, e entry) {
 }
 
 // matchFix tells how a key of match is written, or match itself.
-func matchFix(key string) string {
+func matchFix(table, key string) string {
 	if key == "match" {
 		return `Write match = { role = ["app"] }.`
 	}
-	for _, f := range matchFields(&Match{}) {
+	fields := matchFields(&Match{})
+	if table == rateKind {
+		fields = rateMatchFields(&Rate{})
+	}
+	for _, f := range fields {
 		if f.Name == key {
 			return "Write match = { " + key + " = " + f.Example + " }."
 		}
@@ -136,7 +140,7 @@ func (d *decoder) meant(table, key string) string {
 			}
 		}
 	}
-	if table == matchKind {
+	if table == matchKind || table == rateMatchKind {
 		if near := Nearest(key, here); near != "" {
 			return "Did you mean " + near + "?"
 		}

@@ -59,6 +59,10 @@ func topFields(c *Config) []field {
 			Name: "query_text_limit", Restart: true, Default: `"1MiB"`,
 			Doc: "Longer statements are passed on in pieces and not looked at.",
 		}, size(&c.QueryTextLimit, 1<<10, 256<<20)},
+		{Key{
+			Name: "compat", Default: `"none"`,
+			Doc: "\"pgbouncer\" refuses as PgBouncer does: a client that has waited in vain, or found the queue full, gets FATAL 08P01 query_wait_timeout and loses its connection. For those who watch for it.",
+		}, choice(&c.Compat, []Compat{NoCompat, PgBouncerCompat})},
 	}
 }
 

@@ -20,14 +20,19 @@ func laterKeys() []laterKey {
 		{"auth", "auth_query_age", ""},
 		{"auth", "hba_file", `"none"`},
 		{"auth", "ident_file", `"none"`},
-		{"workload", "deadline", `"none"`},
-		{"workload", "class", ""},
 		{"workload", "max_pinned", ""},
+		{"role", "statement_timeout", `"none"`},
+		{"role", "ceiling", "false"},
+		{"role", "transaction_timeout", `"none"`},
+		{"role", "idle_in_transaction_session_timeout", `"none"`},
+		{"role", "lock_timeout", `"none"`},
+		{"role", "max_clients", `"none"`},
+		{"role", "max_server_connections", `"none"`},
 	}
 }
 
 // laterSections are the sections of the design that this version does not have.
-func laterSections() []string { return []string{"role", "rate", "cost"} }
+func laterSections() []string { return []string{"cost"} }
 
 // findLater looks up a key.
 func findLater(section, key string) (laterKey, bool) {

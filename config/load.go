@@ -204,6 +204,8 @@ func (d *decoder) finish() {
 	}
 	c := d.config
 	c.matcher = newMatcher(c.Workloads)
+	c.rates = newRates(c.Rates)
+	c.indexRoles()
 	c.origin = map[string]string{}
 	for key, at := range d.given {
 		c.origin[key] = at.src.origin(at.span)

@@ -51,21 +51,26 @@ type matcher struct {
 	others        []int
 }
 
-// rule is the Match of one workload.
+// rule is the Match of a workload or rate; tenants are looked at apart.
 type rule struct {
-	role, database, application patterns
-	client                      []netip.Prefix
-	unix                        bool
+	role, database, application, tenant patterns
+	client                              []netip.Prefix
+	unix                                bool
+}
+
+// newRule prepares a Match.
+func newRule(m Match) rule {
+	return rule{
+		role: newPatterns(m.Role), database: newPatterns(m.Database),
+		application: newPatterns(m.ApplicationName), client: m.Client, unix: m.Unix,
+	}
 }
 
 // newMatcher prepares the workloads of a configuration.
 func newMatcher(list []Workload) *matcher {
 	m := &matcher{byRole: map[string][]int{}, byApplication: map[string][]int{}, byDatabase: map[string][]int{}}
 	for i, w := range list {
-		r := rule{
-			role: newPatterns(w.Match.Role), database: newPatterns(w.Match.Database),
-			application: newPatterns(w.Match.ApplicationName), client: w.Match.Client, unix: w.Match.Unix,
-		}
+		r := newRule(w.Match)
 		m.rules = append(m.rules, r)
 		switch {
 		case r.role.exact():

@@ -48,9 +48,9 @@ func (d *decoder) override(set map[string]string) {
 
 // typed is a value as a DBA types it: TOML, or else a text. from is its place in the source.
 func typed(text string, from int) node {
-	lost := len("x = ") // which stands before it here
+	lost := len(literalKey + " = ") // which stands before it here
 	var values map[string]any
-	if err := toml.Unmarshal([]byte("x = "+text), &values); err == nil && len(values) == 1 {
+	if err := toml.Unmarshal([]byte(literalKey+" = "+text), &values); err == nil && len(values) == 1 {
 		if n := literal(text); n.kind != unstable.Invalid {
 			return n.moved(from - lost)
 		}
@@ -87,7 +87,7 @@ func (d *decoder) settable(text string) (string, field, *complaint) {
 	_, inFile := d.given[dotted(workloadKind, toolsWorkload)]
 	full, problem := resolve(text, keys, !inFile)
 	if problem == nil && fields[full].Name == "name" {
-		problem = &complaint{message: "cannot be changed while pgweir runs: it is what the workload is known by"}
+		problem = &complaint{message: "cannot be changed while pgweir runs: it is what the section is known by"}
 	}
 	return full, fields[full], problem
 }

@@ -126,7 +126,7 @@ func dump(c *Config) string {
 
 // sameConfig compares two configurations, wherever their values come from.
 func sameConfig(a, b *Config) string {
-	return cmp.Diff(a, b, cmp.AllowUnexported(Upstream{}), cmpopts.IgnoreUnexported(Config{}), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })) +
+	return cmp.Diff(a, b, cmp.AllowUnexported(Upstream{}, Workload{}, Rate{}), cmpopts.IgnoreUnexported(Config{}), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })) +
 		cmp.Diff(a.warnings, b.warnings)
 }
 
@@ -230,6 +230,8 @@ func TestEveryLaterKeyIsRefused(t *testing.T) {
 			return start + line
 		case "workload":
 			return start + "[[workload]]\n" + line
+		case "role":
+			return start + "[role.x]\n" + line
 		default:
 			return start + "[" + k.section + "]\n" + line
 		}

@@ -44,6 +44,12 @@ func about(kind string) string {
 	case workloadKind:
 		return "is how a group of clients is treated. The first that matches is taken, in the order of the file; " +
 			"behind them stand the built-in ones, `tools` and `default`."
+	case roleKind:
+		return "is what a role may ask for; `\"*\"` is every other."
+	case rateKind:
+		return "is how much one caller may ask for. Without any there is no rate. They come before the queue; `pgweir check` tells what each means."
+	case rateMatchKind:
+		return "is whose work the rate above it is for; also written `match = { tenant = [\"free-*\"] }`."
 	default:
 		return "is who belongs to the workload above it; also written `match = { role = [\"app\"] }`."
 	}

@@ -44,6 +44,10 @@ const (
 	databaseKind = "database"
 	workloadKind = "workload"
 	matchKind    = "workload.match"
+	roleKind     = "role"
+	rateKind     = "rate"
+
+	rateMatchKind = "rate.match"
 )
 
 // sectionKeys is a section of the file with its keys.
@@ -58,14 +62,23 @@ func (s sectionKeys) header() string {
 	switch s.kind {
 	case "":
 		return ""
-	case upstreamKind, databaseKind:
+	case upstreamKind, databaseKind, roleKind:
 		return "[" + s.kind + ".NAME]"
-	case workloadKind:
+	case workloadKind, rateKind:
 		return "[[" + s.kind + "]]"
 	default:
 		return "[" + s.kind + "]"
 	}
 }
+
+// isRepeated reports whether a file may have several of the section, or whether it is the
+// match of one.
+func (s sectionKeys) isRepeated() bool {
+	return s.kind == workloadKind || s.kind == rateKind || s.isMatch()
+}
+
+// isMatch reports whether the section is the match of another.
+func (s sectionKeys) isMatch() bool { return s.kind == matchKind || s.kind == rateMatchKind }
 
 // keyOf is the full name of a key of the section.
 func (s sectionKeys) keyOf(name string) string {
@@ -78,7 +91,10 @@ func (s sectionKeys) keyOf(name string) string {
 // sections are the kinds of sections of a file, bound to a configuration that nobody looks
 // at.
 func sections() []sectionKeys {
-	return (&Config{Upstreams: make([]Upstream, 1), Databases: make([]Database, 1), Workloads: make([]Workload, 1)}).sections()
+	return (&Config{
+		Upstreams: make([]Upstream, 1), Databases: make([]Database, 1), Workloads: make([]Workload, 1),
+		Roles: make([]Role, 1), Rates: make([]Rate, 1),
+	}).sections()
 }
 
 // sections are all sections of c with their keys, in the order of a file.
@@ -103,6 +119,15 @@ func (c *Config) sections() []sectionKeys {
 		label := dotted(workloadKind, w.Name)
 		list = append(list, sectionKeys{workloadKind, label, w.fields()}, sectionKeys{matchKind, label + ".match", matchFields(&w.Match)})
 	}
+	for i := range c.Roles {
+		r := &c.Roles[i]
+		list = append(list, sectionKeys{roleKind, dotted(roleKind, r.Name), roleFields(r)})
+	}
+	for i := range c.Rates {
+		r := &c.Rates[i]
+		label := dotted(rateKind, r.Name)
+		list = append(list, sectionKeys{rateKind, label, rateFields(r)}, sectionKeys{rateMatchKind, label + ".match", rateMatchFields(r)})
+	}
 	return list
 }
 
@@ -119,9 +144,12 @@ func defaults(fields []field, dir string) {
 	}
 }
 
+// literalKey is the key that literal gives a value. No section is called so.
+const literalKey = "x"
+
 // literal is a right-hand side as a value; of no kind if it is none.
 func literal(text string) node {
-	doc := parse([]byte("x = " + text))
+	doc := parse([]byte(literalKey + " = " + text))
 	if len(doc.sections) != 1 || len(doc.sections[0].entries) != 1 {
 		return node{kind: unstable.Invalid}
 	}

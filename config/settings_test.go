@@ -13,12 +13,12 @@ import (
 func rewritten(c *Config) string {
 	var b strings.Builder
 	for _, s := range c.sections() {
-		written := s.kind == upstreamKind || s.kind == databaseKind
+		written := s.kind == upstreamKind || s.kind == databaseKind || s.kind == roleKind
 		head := s.header()
 		switch s.kind {
-		case upstreamKind, databaseKind:
+		case upstreamKind, databaseKind, roleKind:
 			head = "[" + s.label + "]"
-		case workloadKind:
+		case workloadKind, rateKind:
 			written = c.origin[s.label] != ""
 		}
 		lines := ""
@@ -53,7 +53,7 @@ func someValues(key Key) []string {
 	case strings.HasPrefix(key.Admits, "a list"):
 		return []string{`["a", "b\"c"]`, `["web-*", "é?"]`}
 	case strings.Contains(key.Admits, "a duration"):
-		return []string{`"1s"`, `"1500ms"`, `"2h"`, `"none"`}
+		return []string{`"1s"`, `"1500ms"`, `"2h"`, `"none"`, `"learn"`, `{ critical = "3s", sheddable = "20ms" }`}
 	case strings.Contains(key.Admits, "a share"):
 		return []string{`"10%"`, `"12.5%"`, `"auto"`, `"0%"`}
 	case strings.Contains(key.Admits, "a size"):
@@ -103,7 +103,24 @@ func someFile(t *rapid.T) string {
 				fmt.Fprintf(&b, "[[workload]]\nname = %q\nmatch.role = [\"r%d\"]\n", name, i)
 				keys(s, "name")
 			}
-		case matchKind:
+		case roleKind:
+			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"*", "app", "a.b"}), 0, 2, rapid.ID).Draw(t, "roles") {
+				fmt.Fprintf(&b, "[role.%q]\n", name)
+				keys(s)
+			}
+		case rateKind:
+			for i := range rapid.IntRange(0, 3).Draw(t, "rates") {
+				pace := rapid.SampledFrom([]string{"150/s", "0.5/m", "2/h", "500ms/s", "1m30s/d"}).Draw(t, "rate")
+				fmt.Fprintf(&b, "[[rate]]\nper = \"tenant\"\nmatch.tenant = [\"t%d\"]\nrate = %q\n", i, pace)
+				if strings.Contains(pace, "s/") {
+					keys(s, "name", "per", "rate", "burst")
+					b.WriteString(rapid.SampledFrom([]string{"", "burst = \"20ms\"\n", "burst = \"1h\"\n"}).Draw(t, "burst"))
+				} else {
+					keys(s, "name", "per", "rate", "burst")
+					b.WriteString(rapid.SampledFrom([]string{"", "burst = 15\n", "burst = \"auto\"\n"}).Draw(t, "burst"))
+				}
+			}
+		case matchKind, rateMatchKind:
 		default:
 			b.WriteString(s.header() + "\n")
 			keys(s)

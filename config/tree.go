@@ -71,7 +71,7 @@ func (t *tree) keyValue(open int, prefix []string, n *unstable.Node) {
 	whole := span{int(n.Raw.Offset), int(n.Raw.Offset + n.Raw.Length)}
 	tables := inlineTables(value)
 	switch {
-	case value.Kind == unstable.InlineTable:
+	case value.Kind == unstable.InlineTable && !isTableValue(slices.Concat(t.doc.sections[open].path, path)):
 		t.inline(section{path: slices.Concat(t.doc.sections[open].path, path), at: key}, value)
 	case tables != nil:
 		for _, table := range tables {
@@ -123,8 +123,16 @@ func (t *tree) value(n *unstable.Node, at span) node {
 		v.at = span{int(n.Raw.Offset), int(n.Raw.Offset + n.Raw.Length)}
 	}
 	v.plain = n.Kind == unstable.String && v.at.to-v.at.from == len(v.text)+2
-	for it := n.Children(); n.Kind == unstable.Array && it.Next(); {
-		v.items = append(v.items, t.value(it.Node(), at))
+	for it := n.Children(); it.Next(); {
+		switch item := it.Node(); n.Kind {
+		case unstable.Array:
+			v.items = append(v.items, t.value(item, at))
+		case unstable.InlineTable:
+			path, key := keyPath(item.Key())
+			whole := span{int(item.Raw.Offset), int(item.Raw.Offset + item.Raw.Length)}
+			v.names = append(v.names, dotted(path...))
+			v.items = append(v.items, t.value(item.Value(), t.valueSpan(key, whole)))
+		}
 	}
 	return v
 }

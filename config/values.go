@@ -135,11 +135,34 @@ const (
 	Statement   PoolMode = "statement"   // until its statement ends; transactions of several are refused
 )
 
-// Queue is the order in which clients wait for a slot.
-type Queue string
+// Compat is whose manners a client sees where pgweir's differ.
+type Compat string
 
-// FIFO is the queue of this version: who has waited longest is next.
-const FIFO Queue = "fifo"
+// Both manners.
+const (
+	NoCompat        Compat = "none"      // a refusal is an ERROR, and the client keeps its connection
+	PgBouncerCompat Compat = "pgbouncer" // a refusal of the queue is FATAL 08P01 query_wait_timeout, and ends it
+)
+
+// RatePer is what has a rate of its own.
+type RatePer string
+
+// What a rate can be for.
+const (
+	PerClient RatePer = "client" // each address
+	PerRole   RatePer = "role"
+	PerTenant RatePer = "tenant" // each tenant of each role
+)
+
+// Escalation is how far pgweir goes with who does not heed a rate's answer.
+type Escalation string
+
+// The steps.
+const (
+	NoEscalation Escalation = "none"
+	Delay        Escalation = "delay" // hold back the answer
+	Block        Escalation = "block" // and then end its sessions, and let it log in no more for a while
+)
 
 // Limit is who decides how many transactions run at once.
 type Limit string

@@ -3,6 +3,8 @@ package config
 import (
 	"cmp"
 	"slices"
+
+	"github.com/pgweir/pgweir/admission"
 )
 
 // Workload is how a group of clients is treated: its part of slots and connections, and
@@ -16,14 +18,26 @@ type Workload struct {
 	Lendable     Share // of the idle part of its own
 	Borrow       Share // of all slots, on top of its own part
 	MinPoolSize  int   // server connections kept open per database and role that it has used
-	Queue        Queue
-	MaxWait      Duration // for a slot, while every connection that may be open is open
-	MaxWaiting   Count    // clients at once; Auto: see [Workload.WaitingBound]
-	Patient      bool     // may wait long, and is only bounded in number
-	NoServerWait Duration // the longest wait while Postgres cannot be reached; may be 0
-	SessionWait  Duration // for a server connection at login, with Session
+	Queue        admission.Policy
+	Mode         admission.Mode  // of Guard: whether it refuses, or only counts what it would refuse
+	Class        admission.Class // of work that does not say
+	MaxWait      Duration        // for a slot, while every connection that may be open is open; of several the longest
+	MaxWaiting   Count           // clients at once; Auto: see [Workload.WaitingBound]
+	Patient      bool            // may wait long, and is only bounded in number
+	NoServerWait Duration        // the longest wait while Postgres cannot be reached; may be 0
+	SessionWait  Duration        // for a server connection at login, with Session
 	OnDisconnect OnDisconnect
 	BuiltIn      bool // it is there without the file's saying so
+
+	// ClassWait is the longest wait for a slot by class, the highest first, as
+	// [admission.ClassAt] counts; all 0: MaxWait for each.
+	ClassWait [admission.Classes]Duration
+	// Deadline is how long its clients wait for an answer; 0: not known. With LearnDeadline
+	// it is what pgweir sees them wait.
+	Deadline      Duration
+	LearnDeadline bool
+
+	named [admission.Classes]Duration // the classes that max_wait names
 }
 
 // The workloads that are there when a file has none of their name.

@@ -31,13 +31,27 @@ func workloadFields(w *Workload) []field {
 			Doc: "Server connections kept open for each database and role that it has used.",
 		}, integer(&w.MinPoolSize, 0, 10_000)},
 		{Key{
-			Name: "queue", Default: `"fifo"`,
-			Doc: "Who is next: \"fifo\" is who has waited longest.",
-		}, choice(&w.Queue, []Queue{FIFO}, "guard")},
+			Name: "queue", Default: `"guard"`,
+			Doc: "Who is next, and who is refused before max_wait. \"guard\" goes by class, then shares fairly between roles and tenants, and keeps the queue short. \"fifo\" is who has waited longest, even if it has left meanwhile, as most poolers do. The others are there to be compared.",
+		}, enum(&w.Queue, policies())},
+		{Key{
+			Name: "mode", Default: `"enforce"`,
+			Doc: "Of queue = \"guard\": \"dry_run\" only counts what it would refuse, \"off\" does not even count. Either keeps the order, max_wait and max_waiting.",
+		}, enum(&w.Mode, modes())},
+		{Key{
+			Name: "class", Default: `"critical"`,
+			Doc: "How much the work of clients matters that do not say: who goes first, and who is refused first. \"critical\" is what a user waits for. A tag or SET pgweir.class says otherwise for one statement or session; max_class of the role bounds both.",
+		}, enum(&w.Class, classes())},
 		{Key{
 			Name: "max_wait", Default: `"2s"`,
-			Doc: "The longest wait for a slot. After it the client is refused with 53300 and keeps its connection. Of a patient workload it is \"1m\" unless set.",
-		}, period(&w.MaxWait, time.Millisecond, time.Hour)},
+			Doc: "The longest wait for a slot. After it the client is refused with 53300 and keeps its connection. " +
+				"By class it is { critical = \"2s\", sheddable = \"500ms\" }: each is for the named class and those below it, down to the next named one; those above the first named wait what they would without the key, or as long as the first if that is longer. " +
+				"Of a patient workload it is \"1m\" unless set.",
+		}, waits(w)},
+		{Key{
+			Name: "deadline", Default: `"none"`,
+			Doc: "How long its clients wait for an answer. Work that cannot be done by then is refused with 57014, and a statement outside a transaction is cancelled then. \"learn\" takes what pgweir sees clients wait before they give up, and only for work that is not running yet. A tag or SET pgweir.deadline_ms says it for one statement.",
+		}, deadline(w)},
 		{Key{
 			Name: "max_waiting", Default: `"auto"`, Unit: "clients",
 			Doc: "Clients that wait at once; one more is refused at once. \"auto\" is max_wait x the rate at which transactions end, at most 1000, at least 4 x its slots.",
@@ -61,10 +75,12 @@ func workloadFields(w *Workload) []field {
 	}
 }
 
+// wildcards are those of a glob.
+const wildcards = ` in which * is any text and ? is one character`
+
 // matchFields are the keys of [workload.match], which a file may also write as
 // match = { ... } in its [[workload]].
 func matchFields(m *Match) []field {
-	const wildcards = ` in which * is any text and ? is one character`
 	return []field{
 		{Key{
 			Name: "role", Example: `["app"]`,

@@ -27,7 +27,7 @@ func settings(c *config.Config, facts map[string]config.Facts) (*proxy.Settings,
 		DrainDelay: c.DrainDelay.Std(), ShutdownTimeout: drainTime(c), MaxPrepared: c.MaxPreparedStatements,
 		Method: login.Method(c.Auth.Type), OnlyUser: c.Auth.User,
 		AdminUsers: c.Console.AdminUsers, StatsUsers: c.Console.StatsUsers,
-		WorkloadOf: c.WorkloadOf,
+		WorkloadOf: c.WorkloadOf, RoleOf: roleSettings(c), AsPgBouncer: c.Compat == config.PgBouncerCompat,
 	}
 	if c.Auth.User != "" && len(s.AdminUsers) == 0 { // the only one there is
 		s.AdminUsers = []string{c.Auth.User}
@@ -45,7 +45,26 @@ func settings(c *config.Config, facts map[string]config.Facts) (*proxy.Settings,
 	for i := range c.Workloads {
 		s.Workloads = append(s.Workloads, workloadSettings(&c.Workloads[i]))
 	}
+	for i := range c.Rates {
+		s.Rates = append(s.Rates, rateSettings(&c.Rates[i]))
+		s.RatesOf, s.RateHasTenant = c.RatesOf, c.RateHasTenant
+	}
 	return s, nil
+}
+
+// roleSettings tells what a role may ask for.
+func roleSettings(c *config.Config) func(string) proxy.Role {
+	return func(name string) proxy.Role {
+		r := c.RoleOf(name)
+		return proxy.Role{MaxClass: r.MaxClass, PromoteShare: r.PromoteShare.Fraction()}
+	}
+}
+
+func rateSettings(r *config.Rate) proxy.Rate {
+	return proxy.Rate{
+		Name: r.Name, Per: string(r.Per), Text: r.Rate, PerSecond: r.PerSecond, ServerTime: r.ServerTime, Burst: r.Burst,
+		Delay: r.Escalation != config.NoEscalation, Block: r.Escalation == config.Block, Mode: r.Mode,
+	}
 }
 
 // budgetOf is the budget of an upstream as far as it is known.
@@ -109,6 +128,10 @@ func workloadSettings(w *config.Workload) proxy.Workload {
 		Name: w.Name, Share: w.Part.Fraction(), Lendable: w.Lendable.Fraction(), Borrow: w.Borrow.Fraction(),
 		MaxWait: w.MaxWait.Std(), NoServerWait: w.NoServerWait.Std(), SessionWait: w.SessionWait.Std(),
 		Patient: w.Patient, CancelAbandoned: w.OnDisconnect == config.Cancel, MinPoolSize: w.MinPoolSize,
+		Queue: w.Queue, Guard: w.Mode, Class: w.Class, Deadline: w.Deadline.Std(), Learn: w.LearnDeadline,
+	}
+	for class, wait := range w.ClassWait {
+		out.ClassWait[class] = wait.Std()
 	}
 	if !w.MaxWaiting.IsAuto() {
 		out.MaxWaiting = int(w.MaxWaiting)

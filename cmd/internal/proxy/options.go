@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
@@ -66,6 +67,18 @@ type Settings struct {
 	// WorkloadOf returns the index in Workloads of a client's workload. The address is
 	// the zero one for a Unix socket. It is called from any goroutine.
 	WorkloadOf func(database, role, application string, client netip.Addr) int
+	// RoleOf returns what a role may ask for. It is called from any goroutine.
+	RoleOf func(role string) Role
+	Rates  []Rate
+	// RatesOf returns the indices in Rates of those for a client's work, in their order, as
+	// far as that is known without a tenant; RateHasTenant reports whether one of them is
+	// for a tenant's. Of those with the same Per the first counts that is. They are called
+	// from any goroutine; nil = there are none.
+	RatesOf       func(database, role, application string, client netip.Addr) []int
+	RateHasTenant func(rate int, tenant string) bool
+	// AsPgBouncer makes refusals of the queue those of PgBouncer: FATAL 08P01
+	// query_wait_timeout, and the end of the session.
+	AsPgBouncer bool
 
 	databases map[string]*Database // by name; made by prepare
 	workloads map[string]int       // likewise: index in Workloads
@@ -131,6 +144,32 @@ type Workload struct {
 	Patient                            bool
 	CancelAbandoned                    bool
 	MinPoolSize                        int
+
+	Queue     admission.Policy
+	Guard     admission.Mode                   // of the queue
+	Class     admission.Class                  // of work that does not say
+	ClassWait [admission.Classes]time.Duration // by class, the highest first; all 0 = MaxWait
+	Deadline  time.Duration                    // how long clients wait for an answer; 0 = not known
+	Learn     bool                             // Deadline is what they are seen to wait
+}
+
+// Role is what a Postgres role may ask for.
+type Role struct {
+	MaxClass     admission.Class
+	PromoteShare float64 // of its work, what may be above the class of its workload
+}
+
+// Rate is how much one caller may ask for.
+type Rate struct {
+	Name       string  // unique
+	Per        string  // "client", "role" or "tenant"
+	Text       string  // as the file has it: "150/s"
+	PerSecond  float64 // statements, or with ServerTime seconds of server-time
+	ServerTime bool
+	Burst      float64 // likewise
+	Delay      bool    // hold back the answers to those who do not heed them
+	Block      bool    // and then end their sessions; only with Delay
+	Mode       admission.Mode
 }
 
 // route finds what a client's database name stands for: its entry and the name on the

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+)
+
+// countRates makes room for all rates and gives each its label.
+func (d *decoder) countRates(doc document) {
+	for i, s := range doc.heads(rateKind) {
+		name, given, ok := d.nameOf(s)
+		if !given {
+			name, ok = strconv.Itoa(i+1), true
+		}
+		d.newLabel(&d.rates, name, ok, s.at)
+		d.config.Rates = append(d.config.Rates, Rate{})
+	}
+}
+
+// openRates makes the keys of all rates known.
+func (d *decoder) openRates() {
+	for i := range d.config.Rates {
+		r := &d.config.Rates[i]
+		d.openSection(d.rates.labels[i], rateFields(r))
+		d.open[d.rates.labels[i]+".match"] = rateMatchFields(r)
+	}
+}
+
+// checkRates completes the rates and looks at what they are to each other.
+func (d *decoder) checkRates() {
+	names := map[string]bool{}
+	for i := range d.config.Rates {
+		r, label := &d.config.Rates[i], d.rates.labels[i]
+		if r.Name == "" {
+			r.Name = strconv.Itoa(i + 1)
+		}
+		if key := label + ".name"; names[r.Name] && d.fine(key) {
+			d.complainAt(key, d.placeOf(key, label), strconv.Quote(r.Name)+" is the name of another rate", "")
+		}
+		names[r.Name] = true
+		d.checkRate(r, label)
+	}
+	for i := range d.config.Rates {
+		d.checkReach(i)
+	}
+}
+
+// checkRate sees to it that a rate says of what it is, and settles its burst.
+func (d *decoder) checkRate(r *Rate, label string) {
+	for _, f := range []struct{ key, value, fix string }{
+		{"per", string(r.Per), `Write per = "client", "role" or "tenant".`},
+		{"rate", r.Rate, `Write rate = "150/s" for statements, or "500ms/s" for server-time.`},
+	} {
+		if key := label + "." + f.key; f.value == "" && d.fine(key) {
+			d.complainAt(key, d.given[label], "is missing", f.fix)
+		}
+	}
+	rate, burst := label+".rate", label+".burst"
+	switch {
+	case r.Rate == "" || !d.fine(rate, burst):
+	case r.AutoBurst && r.ServerTime:
+		r.Burst = r.PerSecond
+	case r.AutoBurst:
+		r.Burst = max(1, r.PerSecond)
+	case r.ServerTime && !r.burstIsTime:
+		d.complainAt(burst, d.placeOf(burst, rate), "is a number of statements, and rate = "+quoted(r.Rate)+" is server-time", `Write burst = "500ms", or "auto".`)
+	case !r.ServerTime && r.burstIsTime:
+		d.complainAt(burst, d.placeOf(burst, rate), "is a time, and rate = "+quoted(r.Rate)+" counts statements", `Write burst = 15, or "auto".`)
+	}
+}
+
+// checkReach looks for an earlier rate that leaves nothing to one: of those per the same the
+// first that matches counts.
+func (d *decoder) checkReach(i int) {
+	r, label := &d.config.Rates[i], d.rates.labels[i]
+	for j := range i {
+		earlier, other := &d.config.Rates[j], d.rates.labels[j]
+		everything := earlier.Match.Everybody() && fitsAll(earlier.Tenant)
+		switch {
+		case r.Per != earlier.Per || r.Per == "" || d.hasBad(label) || d.hasBad(other):
+		case everything:
+			d.complainAt(label, d.given[label], "can never be reached: "+other+" before it is for all work, per "+string(r.Per)+" too", "Put it before.")
+			return
+		case earlier.Match.equal(r.Match) && slices.Equal(earlier.Tenant, r.Tenant):
+			d.complainAt(label, d.given[label], "can never be reached: "+other+" before it has the same match, per "+string(r.Per)+" too", "")
+			return
+		}
+	}
+}
