@@ -324,6 +324,7 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	s.copyIn, s.copyOut = false, false
 	kind, inj, show := e.kind, e.inj, e.fate == forward || e.fate == replace
 	resets := e.resets
+	s.replied = s.replied || inj == injNone
 	s.done(e)
 	s.fifo.pop()
 	s.opening = s.opening && s.queryAhead()
@@ -380,7 +381,7 @@ func (s *Server) state(p *Plan) Event {
 	if !s.boundary() {
 		return None
 	}
-	s.writes = false
+	s.writes, s.ends = false, false
 	if s.orphan {
 		if s.tx != wire.Idle {
 			p.server(p.build(func(dst []byte) []byte { return wire.AppendQuery(dst, "ROLLBACK") }))

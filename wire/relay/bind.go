@@ -9,6 +9,7 @@ func (c *Client) Bind(s *Server, p *Plan) {
 	c.server, s.client, s.orphan, s.touched = s, c, false, false
 	s.begun, s.beginFailed = false, false // of a client that has left meanwhile
 	s.counts, s.opening, s.reset = c.counts, false, resetting{}
+	s.replied, s.stopped = false, false
 	if c.want.temp && !c.starting {
 		s.dirt |= dirtSession
 	}

@@ -212,6 +212,7 @@ func (c *Client) query(m message, p *Plan) int {
 	st := sqltext.Classify(text)
 	if !m.complete() {
 		s.dirt |= dirtSettings | dirtSession // its end cannot be looked at
+		s.noteAll()
 	}
 	if c.mode == Single {
 		if st.Kind == sqltext.Begin {
@@ -234,9 +235,7 @@ func (c *Client) query(m message, p *Plan) int {
 		s.forgetPrepared()
 		e.clears = true
 	}
-	if st.Kind != sqltext.Read && st.Kind != sqltext.Probe && st.Kind != sqltext.Show {
-		s.writes = true
-	}
+	s.note(st.Kind, st.Flags)
 	if st.Flags != 0 {
 		s.dirt |= dirtOf(st.Kind, nameOf(st, text), st.Flags)
 	}
@@ -432,9 +431,7 @@ func (c *Client) parseUnnamed(m message, tail []byte, p *Plan) int {
 
 // mark notes what running the statement may do and leave on the server.
 func (s *Server) mark(st *Statement) {
-	if st.kind != sqltext.Read && st.kind != sqltext.Probe && st.kind != sqltext.Show {
-		s.writes = true
-	}
+	s.note(st.kind, st.flags)
 	if st.flags != 0 {
 		s.dirt |= dirtOf(st.kind, st.paramName(), st.flags)
 	}

@@ -41,7 +41,7 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 	}
 	st, key := c.names.lookup(name)
 	if st == nil && !ours(name) {
-		s.writes = true
+		s.noteAll()
 		s.push(entry{kind: kBind}) // the server knows best whether it exists
 		return c.take(m, p, false), None
 	}

@@ -22,6 +22,7 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 		return s.fatal, None
 	}
 	s.reset.seen = false
+	s.heed(raw)
 	e := s.fifo.first()
 	switch e.inj {
 	case injReset, injRollback, injProbe:

@@ -77,6 +77,10 @@ type Server struct {
 	reset   resetting
 	opening bool // in statement mode: what runs may open a transaction block
 	writes  bool // something outstanding is not known to be a read
+	ends    bool // something outstanding may end a transaction
+	stopped bool // something of the bound client's was cancelled
+	// replied: the first request of the bound client is answered.
+	replied bool
 	copyOut bool // the head entry is a COPY TO STDOUT in progress
 
 	rest        int  // bytes of the current message's body still to come

@@ -102,7 +102,7 @@ func (up *cluster) arrange(s *Settings) {
 		for reserved := range t {
 			t[reserved] = &session.Workload{
 				Index: at, Name: w.Name, Mode: w.Mode, CancelAbandoned: w.CancelAbandoned,
-				Reserved: reserved == 1, Minimum: w.MinPoolSize,
+				Reserved: reserved == 1, Minimum: w.MinPoolSize, ServesGone: up.plan[at].Policy.IgnoresGone(),
 			}
 		}
 		up.workloads = append(up.workloads, t)

@@ -21,6 +21,7 @@ const (
 	stopServer                   // its server does not take what it sends
 	stopSelf                     // it does not take what pgweir answers
 	stopFault                    // it broke the protocol, and is told so after its answers
+	stopCancel                   // a cancel is under way that it has not asked for
 )
 
 // Client is one session. Owned by the loop thread.
@@ -167,7 +168,7 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 	if cl.ended {
 		return len(b)
 	}
-	if cl.login || cl.stops&(stopWaiting|stopSettle) != 0 {
+	if cl.login || cl.stops&(stopWaiting|stopSettle|stopCancel) != 0 {
 		return 0
 	}
 	p := &co.plan
@@ -444,7 +445,7 @@ func (cl *Client) resume(s stop) {
 func (cl *Client) flush(now int64) {
 	p := &cl.core.plan
 	if len(p.ToServer) > 0 && cl.server != nil {
-		cl.server.asked(now)
+		cl.server.askedFor(now)
 		cl.group.Traffic.ToServers += length(p.ToServer)
 		if cl.server.send(p.ToServer) {
 			cl.pause(stopServer)

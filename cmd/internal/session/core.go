@@ -3,7 +3,9 @@ package session
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/pool"
@@ -29,7 +31,8 @@ type Core struct {
 	clients  int
 	draining bool
 	counts   Counts
-	unwanted []*Server // run statements whose clients have left, to be cancelled again
+	looks    looks // servers with work that is to be stopped, now or at its deadline
+	nextLook int64 // when Fire was told that the next one is due
 
 	plan       relay.Plan
 	verdicts   []admission.Verdict
@@ -45,8 +48,13 @@ type Counts struct {
 	Refused      uint64 // requests refused
 	Cancels      uint64 // CancelRequests sent to servers
 	Abandoned    uint64 // clients that left while a server worked for them
-	Broken       uint64 // servers closed because they were in doubt
-	Cleaned      uint64 // servers cleaned before they went back
+	// Of the requests for which cancels were sent: those that failed by them, and those that
+	// were over before.
+	CancelsEffective, CancelsLate uint64
+	Wasted                        uint64        // requests that servers went on with for nobody
+	WastedTime                    time.Duration // how long they did
+	Broken                        uint64        // servers closed because they were in doubt
+	Cleaned                       uint64        // servers cleaned before they went back
 }
 
 // KeyInfo is one (database, role) on the upstream.
@@ -81,7 +89,7 @@ const maxWelcomes = 256
 
 // New returns a Core without clients.
 func New(env Env, shared *relay.Shared, gate *admission.Gate, set *pool.Set) *Core {
-	return &Core{env: env, shared: shared, gate: gate, set: set, byKey: make(map[keyName]*KeyInfo), byGroup: make(map[groupName]*Group)}
+	return &Core{env: env, shared: shared, gate: gate, set: set, byKey: make(map[keyName]*KeyInfo), byGroup: make(map[groupName]*Group), nextLook: math.MaxInt64}
 }
 
 // Key returns the dense key of a database and role, new if it is not known.
@@ -153,7 +161,7 @@ func (co *Core) Fire(now int64) (next int64) {
 		next = co.set.Fire(now)
 		n, out := co.gate.Fire(now, co.verdicts)
 		co.deliver(now, out)
-		next = min(next, n, co.fireUnwanted(now))
+		next = min(next, n, co.fireLooks(now))
 		acted = co.act(now)
 	}
 	co.timer = false

@@ -14,6 +14,7 @@ type Workload struct {
 	Name            string
 	Mode            relay.Mode
 	CancelAbandoned bool // on_disconnect: cancel reads whose client has left
+	ServesGone      bool // nobody looks whether those who wait are still there: admission.Policy.IgnoresGone
 	Reserved        bool // its clients may use the upstream's reserve
 	Minimum         int  // servers kept open for each of its keys
 }
@@ -28,6 +29,7 @@ type Traffic struct {
 	FromServers  uint64
 	Logins       uint64
 	Refused      uint64
+	Wasted       uint64 // requests that servers went on with for clients that had left or given up
 	// Goodput is how many requests were answered while it was of use, by class, highest first:
 	// before their deadline, or without one at all, to a client that was still there.
 	Goodput [admission.Classes]uint64
@@ -35,6 +37,7 @@ type Traffic struct {
 	TransactionTime time.Duration // servers were bound to clients
 	QueryTime       time.Duration // servers had something to answer
 	WaitTime        time.Duration // clients waited for a server or a slot
+	WastedTime      time.Duration // servers worked for nobody: from when the client left, or its deadline
 }
 
 // Group is clients that are counted together: those of one database and role, as clients

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"math"
-
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
 )
@@ -33,13 +31,16 @@ func (cl *Client) Hangup(now int64) {
 		return
 	}
 	cl.hungUp = true
+	if sv := cl.server; sv != nil && !cl.pending && cl.group.Workload.ServesGone && sv.link.Outstanding() > 0 {
+		sv.waste(cl.group, now) // nobody looks whether it is still there
+	}
 	cl.knock()
 }
 
 // knock says something harmless, once, to a client that has ended its writing
 // side while it waits for an answer.
 func (cl *Client) knock() {
-	if cl.knocked {
+	if cl.knocked || cl.group.Workload.ServesGone {
 		return
 	}
 	busy := cl.wait.Waiting()
@@ -60,6 +61,9 @@ func (cl *Client) EOF(now int64) {
 		return
 	}
 	cl.eof = true
+	if cl.wait.Waiting() && cl.group.Workload.ServesGone {
+		return
+	}
 	if cl.server != nil && !cl.pending && !cl.server.link.WaitsForClient() && !cl.link.MidMessage() {
 		cl.knock()
 		return // it may still wait for the answer
@@ -106,6 +110,7 @@ func (cl *Client) CancelRequest(now int64, done func()) {
 		cl.server, cl.pending, sv.client = nil, false, nil
 		cl.link.Refuse(userCancel)
 		if cl.kept != nil {
+			sv.over(now)
 			co.endTicket(sv.takeTicket(), now)
 		} else {
 			sv.done(now)
@@ -206,48 +211,6 @@ func (co *Core) end(cl *Client, reason Reason, finish bool, now int64) {
 	co.env.Ended(cl, reason)
 }
 
-// How soon an unwanted statement is cancelled again, in ns. A CancelRequest that
-// reaches the backend before the statement does is lost.
-const (
-	cancelAgain     = 50e6
-	cancelAgainMost = 2e9
-)
-
-// cancelUnwanted cancels what runs for a client that has left, if it only reads,
-// and comes back until it has ended.
-func (sv *Server) cancelUnwanted(now int64) {
-	if !sv.unwanted || sv.closing || sv.client != nil || sv.link.Outstanding() == 0 || !sv.link.ReadsOnly() {
-		sv.unwanted = false
-		return
-	}
-	sv.cancel(now)
-}
-
-// unwantedLater plans the next look at an unwanted statement.
-func (co *Core) unwantedLater(sv *Server, now int64) {
-	sv.patience = min(max(2*sv.patience, cancelAgain), cancelAgainMost)
-	sv.againAt = now + sv.patience
-	co.unwanted = append(co.unwanted, sv)
-	co.timer = true
-}
-
-// fireUnwanted looks at the unwanted statements that are due, and returns when
-// the next one is.
-func (co *Core) fireUnwanted(now int64) (next int64) {
-	next = math.MaxInt64
-	list := co.unwanted
-	co.unwanted = nil
-	for _, sv := range list {
-		if sv.againAt > now {
-			next = min(next, sv.againAt)
-			co.unwanted = append(co.unwanted, sv)
-		} else {
-			sv.cancelUnwanted(now)
-		}
-	}
-	return next
-}
-
 // abandon brings the server of a client that left back to a boundary. The slot
 // stays taken until it is there.
 func (cl *Client) abandon(sv *Server, reason Reason, now int64) {
@@ -264,6 +227,7 @@ func (cl *Client) abandon(sv *Server, reason Reason, now int64) {
 	}
 	if sv.link.Outstanding() > 0 {
 		co.counts.Abandoned++
+		sv.waste(cl.group, now)
 	}
 	p := relay.Plan{}
 	ev := cl.link.Gone(&p)

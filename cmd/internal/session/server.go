@@ -26,11 +26,21 @@ type Server struct {
 	paused  bool
 	closing bool
 	dead    bool // its side of the connection has ended
-	// unwanted: it runs a statement whose client has left. It is looked at again
-	// at againAt, after a patience that grows.
-	unwanted          bool
-	againAt, patience int64
-	cancels           int // CancelRequests whose connections have not ended
+	cancels int  // CancelRequests whose connections have not ended
+
+	watched  bool // something of the following is to be ended with the request
+	unwanted bool // it runs a statement whose client has left
+	asked    bool // it was asked to cancel it
+	// deadline is when the client stops waiting for its first request; 0 = not known.
+	deadline int64
+	// The server is looked at again at lookAt, after a patience that grows; place is the
+	// one in the core's looks, from 1; 0 = it is not looked at.
+	lookAt, patience int64
+	place            int32
+	// wasted is since when it works for nobody; 0 = somebody waits for what it does.
+	wasted    int64
+	wastedFor *Group
+
 	// onCancel is called when no cancel is under way or wanted any more.
 	onCancel []func()
 
@@ -144,6 +154,9 @@ func (sv *Server) Data(b []byte, now int64) (used int) {
 			cl.resume(stopFull)
 		}
 		sv.cancelPending(cl, now)
+		if sv.deadline != 0 && !cl.pending && sv.link.Answered() {
+			sv.over(now)
+		}
 		if cl.stops&stopFault != 0 && (sv.link.Outstanding() == 0 || sv.link.CopyingIn()) {
 			co.fatal(cl, cl.link.Fault(), Protocol, now)
 		} else if cl.eof && sv.link.WaitsForClient() {
@@ -194,6 +207,7 @@ func (sv *Server) settled(now int64) {
 // release takes the server from its client, or ends the cleaning that came
 // after one.
 func (sv *Server) release(now int64) {
+	sv.over(now)
 	cl := sv.client
 	if cl != nil {
 		sv.core.counts.Transactions++
@@ -221,8 +235,8 @@ func (sv *Server) release(now int64) {
 	sv.done(now)
 }
 
-// asked notes that the server has something to answer.
-func (sv *Server) asked(now int64) {
+// askedFor notes that the server has something to answer.
+func (sv *Server) askedFor(now int64) {
 	if sv.busyAt == 0 {
 		sv.busyAt = now
 	}
@@ -251,6 +265,9 @@ func (cl *Client) freed(now int64) {
 			cl.pause(stopSelf)
 		}
 		cl.resume(stopFull | stopServer | stopSettle)
+		if cl.kept == nil || cl.kept.cancels == 0 {
+			cl.resume(stopCancel)
+		}
 	}
 }
 
@@ -258,6 +275,7 @@ func (cl *Client) freed(now int64) {
 // slot to the next.
 func (sv *Server) done(now int64) {
 	co := sv.core
+	sv.over(now)
 	if sv.link.Dirty() {
 		co.counts.Cleaned++
 		p := relay.Plan{}
@@ -304,9 +322,14 @@ func (co *Core) endHold(h hold, now int64) {
 
 // grant marks the server as taken by a client.
 func (sv *Server) grant(cl *Client, t admission.Ticket, now int64) {
-	sv.unwanted, sv.patience = false, 0
 	sv.client, sv.ticket, sv.busyAt = cl, ticket{held: true, gate: t, since: now}, 0
 	cl.server, cl.pending = sv, true
+	if cl.wait.Deadline != 0 {
+		sv.limit(cl)
+	}
+	if cl.hungUp && cl.group.Workload.ServesGone {
+		sv.waste(cl.group, now)
+	}
 }
 
 // takeTicket takes the ticket off the server.
@@ -337,6 +360,7 @@ func (sv *Server) cancel(now int64) {
 	}
 	sv.core.counts.Cancels++
 	sv.cancels++
+	sv.asked, sv.watched = true, true
 	sv.core.set.Hold(sv.pool)
 	sv.core.env.Cancel(sv)
 }
@@ -370,8 +394,13 @@ func (co *Core) CancelDone(now int64, sv *Server, ok bool) {
 	if !ok && !sv.closing {
 		sv.broken(ServerDesync, now)
 	}
-	if sv.unwanted && sv.cancels == 0 {
-		co.unwantedLater(sv, now)
+	if sv.cancels == 0 {
+		if cl := sv.Client(); cl != nil {
+			cl.resume(stopCancel)
+		}
+		if sv.place == 0 && (sv.unwanted || sv.deadline != 0) {
+			co.lookLater(sv, now)
+		}
 	}
 	if co.set.Unhold(now, sv.pool) {
 		co.supplied(now, sv)
@@ -402,6 +431,8 @@ func (sv *Server) broken(why Reason, now int64) {
 	}
 	co.counts.Broken++
 	sv.closing = true
+	sv.asked = false // what becomes of it is not heard
+	co.unlook(sv)
 	cl := sv.client
 	sv.client = nil
 	told := true
@@ -488,6 +519,7 @@ func (sv *Server) Gone(now int64) {
 		sv.broken(ServerClosed, now)
 		co.act(now)
 	}
+	sv.over(now)
 	sv.conn.Close()
 	sv.link.Free()
 	sv.cancels = 0

@@ -44,6 +44,7 @@ type still struct {
 
 	refused []admission.Reason
 	cancels int
+	alone   bool
 }
 
 // anyone is the workload of clients of which no test asks more.
@@ -51,6 +52,7 @@ func anyone() *Workload { return &Workload{Name: "default"} }
 
 func (e *still) Dial(sv *Server)           { e.dials = append(e.dials, sv) }
 func (e *still) Cancel(*Server)            { e.cancels++ }
+func (e *still) CommitsAlone(*Server) bool { return e.alone }
 func (e *still) Ended(_ *Client, r Reason) { e.ended = append(e.ended, r) }
 
 func (e *still) Group(cl *Client) *Group { return cl.group }

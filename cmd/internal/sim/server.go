@@ -167,3 +167,6 @@ func (w *world) standby(_ int, m wiretest.Message) *wire.Error {
 	}
 	return &wire.Error{Severity: "ERROR", Code: readOnly, Message: "cannot set transaction read-write mode during recovery"}
 }
+
+// CommitsAlone implements session.Env.
+func (w *world) CommitsAlone(*session.Server) bool { return w.rnd.IntN(2) == 0 }

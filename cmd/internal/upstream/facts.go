@@ -66,6 +66,27 @@ func (c *Cluster) Ask(ctx context.Context, r Request, own ...uint32) (Facts, err
 	return f, nil
 }
 
+// standbysQuery asks for synchronous_standby_names.
+const standbysQuery = `SELECT pg_catalog.current_setting('synchronous_standby_names')`
+
+// CommitsAlone logs in as a Dial would and asks whether commits wait for no standby there:
+// synchronous_standby_names is empty. It says who has answered. Its errors are those of Ask.
+func (c *Cluster) CommitsAlone(ctx context.Context, r Request) (alone bool, where Place, err error) {
+	s, err := c.Dial(ctx, r)
+	if err != nil {
+		return false, Place{}, err
+	}
+	defer s.End(ctx)
+	row, err := s.Query(ctx, standbysQuery)
+	if err == nil && len(row) != 1 {
+		err = fmt.Errorf("%w: %d columns", login.ErrProtocol, len(row))
+	}
+	if err != nil {
+		return false, s.Where, &HostError{s.Where, err}
+	}
+	return strings.TrimSpace(row[0]) == "", s.Where, nil
+}
+
 // read takes the columns of factsQuery.
 func (f *Facts) read(row []string) error {
 	numbers := []*int{&f.MaxConnections, &f.SuperuserReserved, &f.ReservedConnections, &f.OtherBackends, &f.RoleLimit}
