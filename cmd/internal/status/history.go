@@ -29,6 +29,7 @@ type sample struct {
 	At       int64              `json:"t"` // ms since 1970, its end
 	Served   float64            `json:"served"`
 	Refused  float64            `json:"refused"`
+	Useful   float64            `json:"useful"`            // answered while it was of use, per second
 	Reasons  map[string]float64 `json:"reasons,omitempty"` // refused per second
 	P50      *float64           `json:"p50"`               // s, waits of the served; null if there were none
 	P99      *float64           `json:"p99"`
@@ -200,7 +201,38 @@ func (h *history) viewLocked() *view {
 type workloadKey struct{ upstream, name string }
 
 // rate is what a workload did in a sample, per second.
-type rate struct{ served, refused float64 }
+type rate struct {
+	served, refused float64
+	classes         map[admission.Class]classRate
+}
+
+// classRate is the same of a class.
+type classRate struct{ served, refused, would, useful float64 }
+
+// classRates compares the classes of a workload.
+func classRates(before, now *proxy.WorkloadState, secs float64) map[admission.Class]classRate {
+	rates := make(map[admission.Class]classRate, len(now.Classes))
+	for i := range now.Classes {
+		c := &now.Classes[i]
+		was := &proxy.ClassState{}
+		if at := slices.IndexFunc(before.Classes, func(b proxy.ClassState) bool { return b.Class == c.Class }); at >= 0 {
+			was = &before.Classes[at]
+		}
+		rates[c.Class] = classRate{
+			served: per(c.Granted, was.Granted, secs), refused: per(allReasons(&c.Refused), allReasons(&was.Refused), secs),
+			would: per(allReasons(&c.Would), allReasons(&was.Would), secs), useful: per(c.Goodput, was.Goodput, secs),
+		}
+	}
+	return rates
+}
+
+// allReasons is the sum over all reasons.
+func allReasons(list *[admission.Reasons]uint64) (n uint64) {
+	for _, r := range list {
+		n += r
+	}
+	return n
+}
 
 // compare makes the sample between two snapshots and fills in the rates of the workloads. A
 // workload that a reload has taken away counts no more, one that it has brought starts at 0.
@@ -223,7 +255,7 @@ func compare(before, now *proxy.Snapshot, rates map[workloadKey]rate) sample {
 		if was == nil {
 			was = &proxy.WorkloadState{}
 		}
-		r := rate{served: per(w.Granted, was.Granted, secs)}
+		r := rate{served: per(w.Granted, was.Granted, secs), classes: classRates(was, w, secs)}
 		for reason := range w.Refused {
 			if n := per(w.Refused[reason], was.Refused[reason], secs); n > 0 {
 				s.Reasons[admission.Reason(reason).String()] += n
@@ -234,6 +266,7 @@ func compare(before, now *proxy.Snapshot, rates map[workloadKey]rate) sample {
 		rates[key] = r
 		s.Served += r.served
 		s.Refused += r.refused
+		s.Useful += per(w.Traffic.Goodput, was.Traffic.Goodput, secs)
 		s.Waiting += w.Waiting
 		s.Running += w.Running
 	}

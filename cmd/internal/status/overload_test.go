@@ -2,6 +2,7 @@ package status
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
@@ -24,10 +25,10 @@ func newOverload(start time.Time) *overload {
 		{Name: "reporting", Host: "/var/run/postgresql", Budget: 12, Reserve: 3, Slots: 8, MaxWait: 2 * time.Second, Running: 2, Active: 2, Idle: 1},
 	}
 	o.state.Workloads = []proxy.WorkloadState{
-		{Name: "checkout", Upstream: "main", Mode: "transaction", Clients: 180, Part: 12, MaxWaiting: 96, MaxWait: 500 * time.Millisecond},
-		{Name: "web", Upstream: "main", Mode: "transaction", Clients: 820, Part: 9.6, MaxWaiting: 120, MaxWait: 200 * time.Millisecond},
-		{Name: "default", Upstream: "main", Mode: "transaction", Clients: 36, Part: 2.4, MaxWaiting: 16, MaxWait: 200 * time.Millisecond},
-		{Name: "default", Upstream: "reporting", Mode: "session", Clients: 14, Part: 8, MaxWaiting: 32, MaxWait: 2 * time.Second},
+		{Name: "checkout", Upstream: "main", Mode: "transaction", Policy: "guard", Guard: "enforce", Clients: 180, Part: 12, MaxWaiting: 96, MaxWait: 500 * time.Millisecond},
+		{Name: "web", Upstream: "main", Mode: "transaction", Policy: "guard", Guard: "enforce", Clients: 820, Part: 9.6, MaxWaiting: 120, MaxWait: 200 * time.Millisecond},
+		{Name: "default", Upstream: "main", Mode: "transaction", Policy: "guard", Guard: "dry_run", Clients: 36, Part: 2.4, MaxWaiting: 16, MaxWait: 200 * time.Millisecond},
+		{Name: "default", Upstream: "reporting", Mode: "session", Policy: "fifo", Guard: "enforce", Clients: 14, Part: 8, MaxWaiting: 32, MaxWait: 2 * time.Second},
 	}
 	o.who = []proxy.RefusalState{
 		{Reason: "queue_age", Workload: "web", Database: "shop", Role: "app", Application: "web-crawler"},
@@ -59,7 +60,9 @@ func (o *overload) second(k int) *proxy.Snapshot {
 		main.LastError = "57P03: the database system is starting up"
 	}
 	for i := range s.Workloads {
+		before := s.Workloads[i]
 		o.play(i, busy, away)
+		o.classify(&s.Workloads[i], &before)
 		if s.Workloads[i].Upstream == "main" {
 			main.Waiting += s.Workloads[i].Waiting
 		}
@@ -74,6 +77,9 @@ func (o *overload) second(k int) *proxy.Snapshot {
 	copied := *s
 	copied.Upstreams = append([]proxy.UpstreamState(nil), s.Upstreams...)
 	copied.Workloads = append([]proxy.WorkloadState(nil), s.Workloads...)
+	for i := range copied.Workloads {
+		copied.Workloads[i].Classes = slices.Clone(s.Workloads[i].Classes)
+	}
 	copied.Refusals = append([]proxy.RefusalState(nil), o.who...)
 	return &copied
 }
@@ -120,6 +126,37 @@ func (o *overload) play(i int, busy, away bool) {
 		addWaits(&w.GrantWaits, 120*time.Millisecond, n)
 		o.refuse(i, admission.QueueAge, o.near(64))
 	}
+}
+
+// classify spreads what a workload did in a second over its classes: of web the more important
+// third is served in full, of all others everything is critical.
+func (o *overload) classify(w, before *proxy.WorkloadState) {
+	if w.Classes == nil {
+		w.Classes = []proxy.ClassState{{Class: admission.Critical, MaxWait: w.MaxWait}}
+		if w.Name == "web" {
+			w.Classes = append(w.Classes, proxy.ClassState{Class: admission.SheddablePlus, MaxWait: w.MaxWait / 2})
+		}
+	}
+	served := w.Granted - before.Granted
+	useful := served - served/50
+	w.Traffic.Goodput += useful
+	last := &w.Classes[len(w.Classes)-1]
+	if first := &w.Classes[0]; first != last {
+		first.Granted += served / 3
+		first.Goodput += served / 3
+		first.Waiting, first.Oldest = w.Waiting/20, w.Oldest/9
+		served, useful = served-served/3, useful-served/3
+	}
+	last.Granted += served
+	last.Goodput += useful
+	last.Waiting, last.Oldest, last.Standing = w.Waiting-(w.Waiting/20)*(len(w.Classes)-1), w.Oldest, w.Waiting > 100
+	for r := range w.Refused {
+		last.Refused[r] += w.Refused[r] - before.Refused[r]
+	}
+	if w.Guard == "dry_run" {
+		last.Would[admission.Displaced] += uint64(w.Waiting)
+	}
+	w.FalseRefusals += (allReasons(&w.Refused) - allReasons(&before.Refused)) / 300
 }
 
 // refuse counts refusals of a workload, and of whom.

@@ -35,14 +35,14 @@ func TestPageUnderOverload(t *testing.T) {
 	p := b.open(url, 1400, 1000, "light")
 	p.wait(`document.getElementById("state-text").textContent === "Serving"`)
 	n := g.count()
-	p.wait(`document.querySelectorAll("#workloads tr").length === 4`)
+	p.wait(`document.querySelectorAll("#workloads tr").length === 7`)
 	said := p.eval("document.body.innerText")
 	for _, want := range []string{
 		"Served and refused", "Wait for a slot", "Refused, by reason", "Waiting and running",
 		"main", "10.0.0.5:5432", "24 of 24", "37 of 40", "logging in", "held for a cancel",
 		"checkout", "2 lent", "2.4 borrowed", "188 ms of 200 ms",
 		"queue_age", "queue_full", "no_server", "max_client_conn", "web-crawler", "nightly-sync",
-		proxy.Advice("queue_age"), proxy.Advice("no_server"), "1.2.3", "up 2 d", "MB/s to clients", "1,050", "of 10,000",
+		proxy.Advice("queue_age"), proxy.Advice("no_server"), "1.2.3", "up 2 d", "MB/s to clients", "standing", "dry run", "fifo", "sheddable_plus", "would have been refused", "were in vain", "answered in time", "1,050", "of 10,000",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the page does not say %q", want)
@@ -50,7 +50,7 @@ func TestPageUnderOverload(t *testing.T) {
 	}
 	p.screenshot("status-light.png")
 	d := b.open(url, 1400, 1000, "dark")
-	d.wait(`document.querySelectorAll("#workloads tr").length === 4`)
+	d.wait(`document.querySelectorAll("#workloads tr").length === 7`)
 	d.screenshot("status-dark.png")
 	d.resize(390, 844)
 	d.wait(`document.documentElement.scrollWidth <= window.innerWidth`)

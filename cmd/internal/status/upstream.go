@@ -72,12 +72,6 @@ func workloadMetrics() group[proxy.WorkloadState] {
 }
 
 // refused is the sum over all reasons.
-func refused(w *proxy.WorkloadState) uint64 {
-	var n uint64
-	for _, r := range w.Refused {
-		n += r
-	}
-	return n
-}
+func refused(w *proxy.WorkloadState) uint64 { return allReasons(&w.Refused) }
 
 func seconds(d time.Duration) float64 { return d.Seconds() }

@@ -91,6 +91,25 @@ type workloadView struct {
 	Served     float64 `json:"served"`  // per second
 	Refused    float64 `json:"refused"` // per second
 	RefusedAll uint64  `json:"refused_all"`
+
+	Queue    string      `json:"queue"`    // the policy
+	Guard    string      `json:"guard"`    // enforce, dry_run, off
+	Standing bool        `json:"standing"` // in some class
+	InVain   uint64      `json:"in_vain"`  // false refusals since the start
+	Classes  []classView `json:"classes"`  // those that were seen, highest first
+}
+
+// classView is a class of a workload.
+type classView struct {
+	Name     string  `json:"name"`
+	Waiting  int     `json:"waiting"`
+	Oldest   float64 `json:"oldest"`
+	MaxWait  float64 `json:"max_wait"`
+	Standing bool    `json:"standing"`
+	Served   float64 `json:"served"`  // per second
+	Refused  float64 `json:"refused"` // per second
+	Would    float64 `json:"would"`   // per second: would have been refused
+	Useful   float64 `json:"useful"`  // per second: answered while it was of use
 }
 
 type refusalView struct {
@@ -200,7 +219,9 @@ func workloadRows(s *proxy.Snapshot, rates map[workloadKey]rate) ([]workloadView
 			Part: w.Part, Running: w.Running, Lent: w.Lent, Borrowed: w.Borrowed,
 			Waiting: w.Waiting, MaxWaiting: w.MaxWaiting, Oldest: seconds(w.Oldest), MaxWait: seconds(w.MaxWait),
 			Served: r.served, Refused: r.refused, RefusedAll: refused(w),
+			Queue: w.Policy, Guard: w.Guard, InVain: w.FalseRefusals, Classes: classRows(w, &r),
 		})
+		rows[i].Standing = slices.ContainsFunc(rows[i].Classes, func(c classView) bool { return c.Standing })
 	}
 	if len(rows) > maxWorkloadRows {
 		slices.SortStableFunc(rows, func(a, b workloadView) int {
@@ -209,6 +230,20 @@ func workloadRows(s *proxy.Snapshot, rates map[workloadKey]rate) ([]workloadView
 		})
 	}
 	return cut(rows, maxWorkloadRows)
+}
+
+// classRows are the classes of a workload that were seen.
+func classRows(w *proxy.WorkloadState, r *rate) []classView {
+	rows := make([]classView, 0, len(w.Classes))
+	for i := range w.Classes {
+		c := &w.Classes[i]
+		rate := r.classes[c.Class]
+		rows = append(rows, classView{
+			Name: c.Class.String(), Waiting: c.Waiting, Oldest: seconds(c.Oldest), MaxWait: seconds(c.MaxWait), Standing: c.Standing,
+			Served: rate.served, Refused: rate.refused, Would: rate.would, Useful: rate.useful,
+		})
+	}
+	return rows
 }
 
 // refusalRows are who was refused most, lately and then ever.

@@ -168,6 +168,7 @@
 
   chart("c-rate", 10, rateOrNone, () => [
     { name: "served", cls: "blue", area: true, of: (s) => s.served },
+    { name: "answered in time", cls: "green", of: (s) => s.useful },
     { name: "refused", cls: "red", of: (s) => s.refused },
   ]);
   chart("c-wait", 0.001, time, () => [
@@ -241,12 +242,42 @@
 
   function cell(s, cls) { return el("td", { class: cls || "", title: s }, s); }
   function number(s, hot) { return el("td", { class: "n" + (hot ? " hot" : "") }, s); }
+  const MODES = { dry_run: ["dry run", "Nothing is refused for the order of the queue; what would have been is counted."], off: ["off", "The guard is off: SHOW GUARD counts what it would have refused."] };
+  const STANDING = "The queue has not been short for a while: more comes than the slots can end. Until it is, the newest go first and the oldest are refused.";
+  function badges(w) {
+    const list = [];
+    if (w.standing) list.push(el("span", { class: "badge hot", title: STANDING }, "standing"));
+    const mode = MODES[w.guard];
+    if (mode) list.push(el("span", { class: "badge amber", title: mode[1] }, mode[0]));
+    if (w.queue && w.queue !== "guard") list.push(el("span", { class: "badge", title: "The order of the queue" }, w.queue));
+    return list;
+  }
+  // Classes have lines of their own where there is more to say than the workload's line does.
+  function classes(w) {
+    const list = w.classes || [];
+    const plain = list.length === 1 && list[0].name === "critical" && !(list[0].would > 0);
+    return plain ? [] : list.map(classLine);
+  }
+  function classLine(c) {
+    const name = el("td", { class: "sub", colspan: 4 }, c.name);
+    if (c.standing) name.append(el("span", { class: "badge hot", title: STANDING }, "standing"));
+    const would = c.would > 0 ? rate(c.would) + "/s would have been refused" : "";
+    return el("tr", { class: "class" }, name, el("td", { class: "wide amber" }, would), number(count(c.waiting)),
+      number(c.waiting > 0 ? time(c.oldest) + " of " + time(c.max_wait) : none), number(rate(c.served)), number(rate(c.refused), c.refused > 0));
+  }
+  function inVain(list) {
+    const vain = list.reduce((n, w) => n + (w.in_vain || 0), 0), all = list.reduce((n, w) => n + w.refused_all, 0);
+    if (vain === 0 || all === 0) return "";
+    return count(vain) + " of " + count(all) + " refusals since the start (" + percent(vain / all) + ") were in vain: a slot became free in time after all.";
+  }
   function workload(w) {
     const extra = w.borrowed >= 0.5 ? ", " + part(w.borrowed) + " borrowed" : w.lent >= 0.5 ? ", " + part(w.lent) + " lent" : "";
     const scale = Math.max(w.part, w.running, 1);
     const bar = el("div", { class: "bar" }, track([["active", Math.min(w.running, w.part)], ["idle", Math.max(0, w.running - w.part)]], scale),
       el("span", { class: "n" }, count(w.running) + " of " + part(w.part) + extra));
-    return el("tr", {}, cell(w.name), cell(w.upstream), cell(w.mode), number(count(w.clients)), el("td", { class: "wide" }, bar),
+    const name = cell(w.name);
+    name.append(...badges(w));
+    return el("tr", {}, name, cell(w.upstream), cell(w.mode), number(count(w.clients)), el("td", { class: "wide" }, bar),
       number(count(w.waiting) + " of " + count(w.max_waiting)), number(w.waiting > 0 ? time(w.oldest) + " of " + time(w.max_wait) : none),
       number(rate(w.served)), number(rate(w.refused), w.refused > 0));
   }
@@ -268,8 +299,9 @@
     tiles(d);
     $("upstreams").replaceChildren(...d.upstreams.map(upstream));
     if (d.more_upstreams > 0) $("upstreams").append(el("p", { class: "empty" }, more(d.more_upstreams, "upstreams")));
-    rows("workloads", (d.workloads || []).map(workload), 9, "No workload is in use yet.");
+    rows("workloads", (d.workloads || []).flatMap((w) => [workload(w), ...classes(w)]), 9, "No workload is in use yet.");
     text("workloads-more", more(d.more_workloads, "with less to do"));
+    text("in-vain", inVain(d.workloads || []));
     rows("refusals", (d.refusals || []).map(refusal), 8, "Nobody has been refused.");
     text("refusals-more", more(d.more_refusals, "kinds of them"));
     const hints = (d.hints || []).flatMap((h) => [el("dt", {}, h.reason), el("dd", {}, h.text)]);
