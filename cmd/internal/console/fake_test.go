@@ -133,6 +133,7 @@ func sampleGuard() *fakeGuard {
 		Transactions: 1000, Queries: 3000, Assignments: 1100, Received: 50_000, Sent: 900_000, ToServers: 49_000, FromServers: 890_000,
 		ClientParses: 600, ServerParses: 12, Binds: 700, Logins: 41, Refused: 17,
 		TransactionTime: 5 * time.Second, QueryTime: 4500 * time.Millisecond, WaitTime: 1100 * time.Millisecond,
+		Goodput: 980, Wasted: 11, WastedTime: 640 * time.Millisecond,
 	}
 	s := &proxy.Snapshot{
 		Now: noon(), Started: noon().Add(-100 * time.Second), Clients: 40, LoggingIn: 2, MaxClients: 500, MaxLogins: 256, Traffic: traffic,
@@ -141,7 +142,7 @@ func sampleGuard() *fakeGuard {
 				Name: "main", Hosts: []string{"10.0.0.5", "10.0.0.6"}, Host: "10.0.0.5", Budget: 65, BudgetSum: "0.7 x (100 - 3 - 0 - 4) = 65",
 				Reserve: 3, Slots: 62, Running: 30, Waiting: 9, MaxWait: 2 * time.Second,
 				Dialling: 1, Idle: 4, Active: 30, Closing: 2, Cancelling: 1, Held: 3,
-				Logins: 90, LoginFailures: 5, Moved: 2, IdledOut: 11, Outlived: 7, Cancels: 6, Abandoned: 4, Broken: 1, Cleaned: 8,
+				Logins: 90, LoginFailures: 5, Moved: 2, IdledOut: 11, Outlived: 7, Cancels: 6, Abandoned: 4, Broken: 1, Cleaned: 8, CancelsEffective: 5, CancelsLate: 1,
 				LastError: "FATAL: sorry, too many clients already", LastErrorAt: noon().Add(-time.Minute),
 			},
 			{Name: "reports", Hosts: []string{"/run/postgresql"}, Budget: 5, Slots: 5, Paused: true, Down: true},
@@ -176,6 +177,7 @@ func sampleGuard() *fakeGuard {
 	w := proxy.WorkloadState{
 		Name: "api", Upstream: "main", Mode: "transaction", Clients: 38, Share: 0.6, Part: 37.2, Running: 30, Held: 3, Lent: 2, Borrowed: 0.125,
 		Waiting: 9, MaxWaiting: 1000, MaxWait: 2 * time.Second, Oldest: 1500 * time.Millisecond, DrainRate: 812.345, Granted: 1100, Withdrawn: 5,
+		Traffic: traffic,
 	}
 	w.Refused[admission.QueueAge], w.Refused[admission.QueueFull] = 12, 3
 	w.Policy, w.Guard, w.FalseRefusals = "guard", "enforce", 2

@@ -17,7 +17,7 @@ func guardViews() []view {
 			name: "WORKLOADS", what: "who may run, who waits and who is refused, by workload; shares and loans in slots",
 			columns: columns("workload", "upstream", "pool_mode", "#clients", "~share", "~part", "#running", "#held", "~lent", "~borrowed",
 				"#waiting", "#max_waiting", "#oldest_ms", "#max_wait_ms", "~drain_rate", "#granted", "#withdrawn", "#refused", "refused_by",
-				"#granted_p99_us", "#refused_p99_us"),
+				"#granted_p99_us", "#refused_p99_us", "#goodput", "#wasted", "#wasted_ms"),
 			rows: snapshotRows(workloads),
 		},
 		{
@@ -49,7 +49,7 @@ func guardViews() []view {
 			columns: columns("upstream", "host", "hosts", "#budget", "budget_sum", "#reserve", "#slots", "#running", "#waiting", "#max_wait_ms",
 				"#paused", "#down", "#sv_login", "#sv_idle", "#sv_active", "#sv_held", "#sv_being_canceled", "#sv_closing",
 				"#logins", "#login_failures", "#moved", "#idled_out", "#outlived", "#cancels", "#abandoned", "#broken", "#cleaned",
-				"last_error", "last_error_time"),
+				"#cancels_effective", "#cancels_late", "last_error", "last_error_time"),
 			rows: snapshotRows(upstreams),
 		},
 	}
@@ -63,6 +63,7 @@ func workloads(q *query, s *proxy.Snapshot) error {
 		r.fraction(w.Share, w.Part).count(w.Running, w.Held).fraction(w.Lent, w.Borrowed)
 		r.count(w.Waiting, w.MaxWaiting).millis(w.Oldest).millis(w.MaxWait).fraction(w.DrainRate)
 		r.total(w.Granted, w.Withdrawn, total).text(by).total(p99(&w.GrantWaits), p99(&w.RefusalWaits))
+		r.total(w.Traffic.Goodput, w.Traffic.Wasted).millis(w.Traffic.WastedTime)
 		if err := q.end(r); err != nil {
 			return err
 		}
@@ -122,7 +123,7 @@ func upstreams(q *query, s *proxy.Snapshot) error {
 		r := q.begin().text(u.Name).optional(u.Host).text(strings.Join(u.Hosts, ",")).count(u.Budget).text(u.BudgetSum)
 		r.count(u.Reserve, u.Slots, u.Running, u.Waiting).millis(u.MaxWait).flag(u.Paused).flag(u.Down)
 		r.count(u.Dialling, u.Idle, u.Active, u.Held, u.Cancelling, u.Closing)
-		r.total(u.Logins, u.LoginFailures, u.Moved, u.IdledOut, u.Outlived, u.Cancels, u.Abandoned, u.Broken, u.Cleaned)
+		r.total(u.Logins, u.LoginFailures, u.Moved, u.IdledOut, u.Outlived, u.Cancels, u.Abandoned, u.Broken, u.Cleaned, u.CancelsEffective, u.CancelsLate)
 		if err := q.end(r.optional(u.LastError).moment(u.LastErrorAt)); err != nil {
 			return err
 		}

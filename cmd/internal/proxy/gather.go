@@ -159,6 +159,7 @@ func (r *upstreamFacts) begin(now int64) {
 		Dialling: set.Dialling, Idle: set.Idle, Active: set.Busy, Closing: set.Closing, Cancelling: set.Held,
 		Logins: set.Dials, LoginFailures: set.Failures, Moved: set.Moved, IdledOut: set.TimedOut, Outlived: set.Outlived,
 		Cancels: c.Cancels, Abandoned: c.Abandoned, Broken: c.Broken, Cleaned: c.Cleaned,
+		CancelsEffective: c.CancelsEffective, CancelsLate: c.CancelsLate,
 	}
 	if gate.Waiting > 0 {
 		r.state.MaxWait = time.Duration(now - gate.Oldest)

@@ -63,10 +63,12 @@ type Traffic struct {
 	Logins       uint64 // clients that were let in
 	Refused      uint64 // requests refused
 	Goodput      uint64 // requests answered while that was of use
+	Wasted       uint64 // requests that servers went on with for clients that had left or given up
 
 	TransactionTime time.Duration // servers were bound to clients
 	QueryTime       time.Duration // servers had something to answer
 	WaitTime        time.Duration // clients waited for a server or a slot
+	WastedTime      time.Duration // servers worked for nobody
 }
 
 // UpstreamState is one Postgres cluster.
@@ -89,6 +91,7 @@ type UpstreamState struct {
 
 	Logins, LoginFailures, Moved, IdledOut, Outlived uint64 // server connections: started, failed, given up for others, closed for idleness, for age
 	Cancels, Abandoned, Broken, Cleaned              uint64
+	CancelsEffective, CancelsLate                    uint64 // requests that failed by cancels of them, and that were over before
 	LastError                                        string // of a failed login; "" after one that worked
 	LastErrorAt                                      time.Time
 }

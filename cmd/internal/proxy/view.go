@@ -125,6 +125,8 @@ func addTraffic(t *Traffic, g *session.Group) {
 	t.TransactionTime += g.Traffic.TransactionTime
 	t.QueryTime += g.Traffic.QueryTime
 	t.WaitTime += g.Traffic.WaitTime
+	t.Wasted += g.Traffic.Wasted
+	t.WastedTime += g.Traffic.WastedTime
 }
 
 // entry is what a name is configured as; nil if it is not.

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
@@ -18,7 +19,7 @@ func (v *view) workloads(f *upstreamFacts) {
 			Name: w.Name, Upstream: f.up.name, Mode: w.Mode.String(), Share: w.Share, Part: w.Share * float64(f.u.Slots),
 			Running: st.Running, Held: st.Sessions, Lent: float64(st.Lent), Borrowed: float64(st.Borrowed), Waiting: st.Waiting,
 			MaxWaiting: st.MaxWaiting, MaxWait: w.MaxWait, Oldest: f.since(st.Waiting > 0, st.Oldest), DrainRate: st.DrainRate,
-			Policy: st.Policy.String(), Guard: st.Mode.String(), FalseRefusals: st.FalseRefusals,
+			Policy: w.Queue.String(), Guard: w.Guard.String(), FalseRefusals: st.FalseRefusals,
 			Granted:   st.Granted[admission.Transaction] + st.Granted[admission.Slot],
 			Withdrawn: st.Withdrawn, Refused: st.Refused, GrantWaits: st.GrantWaits, RefusalWaits: st.RefusalWaits,
 		})
@@ -42,11 +43,11 @@ func (v *view) workloads(f *upstreamFacts) {
 
 // classes are those of a workload that were seen.
 func (f *upstreamFacts) classes(workload int, goodput *[admission.Classes]uint64) (list []ClassState) {
-	st := f.stats(workload)
+	w, st := &f.workloads[workload], f.stats(workload)
 	for i := range st.Classes {
 		c := &st.Classes[i]
 		s := ClassState{
-			Class: admission.ClassAt(i), MaxWait: f.workloads[workload].MaxWait,
+			Class: admission.ClassAt(i), MaxWait: cmp.Or(w.ClassWait[i], w.MaxWait),
 			Waiting: c.Waiting, Standing: c.Standing, Oldest: f.since(c.Waiting > 0, c.Oldest),
 			Granted: c.Granted, Goodput: goodput[i], Refused: c.Refused, Would: c.Would,
 		}

@@ -146,7 +146,7 @@ func fixed() *proxy.Snapshot {
 		Upstreams: []proxy.UpstreamState{{
 			Name: "main", Host: "10.0.0.5:5432", Budget: 20, BudgetSum: "0.7 x (100 - 3 - 0 - 4) = 65", Reserve: 3, Slots: 17, Running: 9, Waiting: 5,
 			MaxWait: 2 * time.Second, Dialling: 1, Idle: 4, Active: 9, Closing: 2, Cancelling: 1, Held: 3,
-			Logins: 50, LoginFailures: 4, Moved: 6, IdledOut: 7, Outlived: 8, Cancels: 9, Abandoned: 10, Broken: 11, Cleaned: 12,
+			Logins: 50, LoginFailures: 4, Moved: 6, IdledOut: 7, Outlived: 8, Cancels: 9, Abandoned: 10, Broken: 11, Cleaned: 12, CancelsEffective: 6, CancelsLate: 2,
 		}},
 		Pools: []proxy.PoolState{{
 			Upstream: "main", Database: "shop", Role: "app", Mode: "transaction",
@@ -191,6 +191,7 @@ func traffic(n uint64) proxy.Traffic {
 		Transactions: n + 1, Queries: n + 2, Assignments: n + 3, Received: n + 4, Sent: n + 5, ToServers: n + 6, FromServers: n + 7,
 		ClientParses: n + 8, ServerParses: n + 9, Binds: n + 10, Logins: n + 11, Refused: n + 12,
 		TransactionTime: time.Duration(n+13) * time.Second, QueryTime: time.Duration(n+14) * time.Second, WaitTime: time.Duration(n+15) * time.Second,
+		Goodput: n + 16, Wasted: n + 17, WastedTime: time.Duration(n+18) * time.Second,
 	}
 }
 

@@ -34,6 +34,9 @@ func upstreamMetrics() group[proxy.UpstreamState] {
 		with(func(u *U) float64 { return float64(u.Outlived) }, "lifetime").
 		with(func(u *U) float64 { return float64(u.Broken) }, "broken")
 	g.counter("pgweir_cancels_total", "Cancel requests sent to Postgres.", func(u *U) uint64 { return u.Cancels })
+	g.metric(counterKind, "pgweir_cancelled_requests_total", "Requests for which cancels were sent: effective, they failed by them; late, they were over before.", "result").
+		with(func(u *U) float64 { return float64(u.CancelsEffective) }, "effective").
+		with(func(u *U) float64 { return float64(u.CancelsLate) }, "late")
 	g.counter("pgweir_abandoned_requests_total", "Clients that left while a server worked for them.", func(u *U) uint64 { return u.Abandoned })
 	g.counter("pgweir_server_cleanups_total", "Server connections cleaned of what a client had left before the next one got them.", func(u *U) uint64 { return u.Cleaned })
 	return g
@@ -68,6 +71,9 @@ func workloadMetrics() group[proxy.WorkloadState] {
 		with(func(w *W) float64 { return seconds(w.Traffic.TransactionTime) })
 	g.metric(counterKind, "pgweir_query_seconds_total", "Time for which servers had something to answer.").
 		with(func(w *W) float64 { return seconds(w.Traffic.QueryTime) })
+	g.counter("pgweir_wasted_requests_total", "Requests that servers went on with for clients that had left or given up.", func(w *W) uint64 { return w.Traffic.Wasted })
+	g.metric(counterKind, "pgweir_wasted_seconds_total", "Time that servers worked for nobody: after the client had left, or its deadline had passed.").
+		with(func(w *W) float64 { return seconds(w.Traffic.WastedTime) })
 	return g
 }
 
