@@ -91,10 +91,7 @@ func (px *Proxy) noDescriptors() {
 		"what_to_do", "raise the limit (ulimit -n, LimitNOFILE=) or lower max_client_conn", "sessions", px.clients.Load())
 }
 
-var lacksDescriptors = &wire.Error{
-	Severity: wire.SeverityFatal, Code: "53300", Message: "pgweir: out of file descriptors",
-	Detail: "reason=descriptors", Hint: "retry_after_ms=1000 retry=yes",
-}
+var lacksDescriptors = session.Say("descriptors")
 
 // admitted is a client that has authenticated and has no session yet.
 type admitted struct {
@@ -194,15 +191,9 @@ func turnAway(conn net.Conn, e *wire.Error, wait time.Duration) {
 	_ = conn.Close()
 }
 
-var tooManyLogins = &wire.Error{
-	Severity: wire.SeverityFatal, Code: "53300", Message: "pgweir: too many clients log in at once (max_logins)",
-	Detail: "reason=max_logins", Hint: "retry_after_ms=1000 retry=yes; raise max_logins, or open connections more slowly",
-}
+var tooManyLogins = session.Say("max_logins")
 
-var tooManyClients = &wire.Error{
-	Severity: wire.SeverityFatal, Code: "53300", Message: "pgweir: too many clients (max_client_conn)",
-	Detail: "reason=max_client_conn", Hint: "retry_after_ms=1000 retry=yes; raise max_client_conn, or use smaller pools in the applications",
-}
+var tooManyClients = session.Say("max_client_conn")
 
 // refuseLogin tells the client why and closes the connection.
 func (px *Proxy) refuseLogin(conn net.Conn, err error) {
@@ -220,22 +211,20 @@ func (px *Proxy) refuseLogin(conn net.Conn, err error) {
 func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*cluster, *admitted, error) {
 	db, dbname := s.route(c.Database)
 	if db == nil {
-		return nil, nil, &wire.Error{
-			Severity: wire.SeverityFatal, Code: "3D000", Message: `database "` + c.Database + `" does not exist`,
-			Detail: "reason=no_database", Hint: `add [database.` + c.Database + `] to pgweir's configuration, or [database."*"]`,
-		}
+		e := session.Say("no_database")
+		e.Message = `database "` + c.Database + `" does not exist`
+		e.Hint = `add [database.` + c.Database + `] to pgweir's configuration, or [database."*"]`
+		return nil, nil, e
 	}
 	if px.disabled.has(c.Database) {
-		return nil, nil, &wire.Error{
-			Severity: wire.SeverityFatal, Code: "57P03", Message: `pgweir: database "` + c.Database + `" is disabled`,
-			Detail: "reason=disabled", Hint: "retry=yes; an administrator has said DISABLE at pgweir's console; ENABLE ends it",
-		}
+		e := session.Say("disabled")
+		e.Message = `pgweir: database "` + c.Database + `" is disabled`
+		return nil, nil, e
 	}
 	if s.OnlyUser != "" && c.User != s.OnlyUser && s.Method == login.Trust {
-		return nil, nil, &wire.Error{
-			Severity: wire.SeverityFatal, Code: "28000", Message: `role "` + c.User + `" is not let in`,
-			Detail: "reason=role", Hint: "pgweir was started with a URL and serves only its role; use a configuration file for more",
-		}
+		e := session.Say("role")
+		e.Message = `role "` + c.User + `" is not let in`
+		return nil, nil, e
 	}
 	if err := login.Authenticate(conn, c, s.Method, s.Secrets, px.cpu); err != nil {
 		return nil, nil, err
@@ -280,11 +269,7 @@ func settingsOf(s *wire.Startup) ([]wire.Param, error) {
 		case "user", "database", "options":
 		case "replication":
 			if p.Value != "false" && p.Value != "off" && p.Value != "no" && p.Value != "0" {
-				return nil, &wire.Error{
-					Severity: wire.SeverityFatal, Code: wire.CodeFeatureNotSupported,
-					Message: "pgweir: replication connections are not supported yet",
-					Hint:    "connect to Postgres directly for replication",
-				}
+				return nil, session.Say("replication")
 			}
 		default:
 			list = append(list, p)

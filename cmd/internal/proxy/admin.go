@@ -6,7 +6,6 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/pool"
-	"github.com/pgweir/pgweir/wire"
 )
 
 var _ interface {
@@ -183,10 +182,7 @@ func (px *Proxy) count(sc scope, which func(*pool.Server) bool) (n int) {
 	return n
 }
 
-var killed = &wire.Error{
-	Severity: wire.SeverityFatal, Code: "57P01", Message: "pgweir: an administrator has ended this session",
-	Detail: "reason=killed", Hint: "retry=check; what was running may or may not have been done; reconnect",
-}
+var killed = session.Say("killed")
 
 // Kill implements Control.
 func (px *Proxy) Kill(ctx context.Context, database string) error {
@@ -301,7 +297,4 @@ func (up *cluster) relocate(u *Upstream) {
 	up.px.work.Go(func() { up.link.Reconfigure(o) })
 }
 
-var moved = &wire.Error{
-	Severity: wire.SeverityFatal, Code: "57P01", Message: "pgweir: the configuration of this database has changed",
-	Detail: "reason=reload", Hint: "retry=yes; reconnect",
-}
+var moved = session.Say("reload")

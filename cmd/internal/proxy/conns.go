@@ -67,10 +67,7 @@ func (h *clientConn) refused(who *admitted, application string) *wire.Error {
 // named: "*" lets them name any.
 const maxGroups = 1 << 16
 
-var tooManyNames = &wire.Error{
-	Severity: wire.SeverityFatal, Code: "53400", Message: "pgweir: clients have named too many databases and roles",
-	Detail: "reason=names", Hint: `retry=no; list the databases instead of [database."*"], and restart pgweir`,
-}
+var tooManyNames = session.Say("names")
 
 // refuseOpen ends a connection that gets no session: nothing more is heard of it.
 func (px *Proxy) refuseOpen(c *loop.Conn, e *wire.Error, addr string) {

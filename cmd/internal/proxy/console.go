@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire"
 )
 
@@ -125,11 +126,9 @@ func (px *Proxy) administrator(conn net.Conn, c *login.Client, s *Settings) (Adm
 	}
 	who.Admin = slices.Contains(s.AdminUsers, c.User)
 	if !who.Admin && !slices.Contains(s.StatsUsers, c.User) {
-		return who, &wire.Error{
-			Severity: wire.SeverityFatal, Code: "42501", Message: `pgweir: role "` + c.User + `" may not use the console`,
-			Detail: "reason=console",
-			Hint:   `name it in admin_users or stats_users of [console]; or connect as "pgweir" over a Unix socket as the system user that pgweir runs as`,
-		}
+		e := session.Say("console")
+		e.Message = `pgweir: role "` + c.User + `" may not use the console`
+		return who, e
 	}
 	return who, login.Authenticate(conn, c, s.Method, s.Secrets, px.cpu)
 }

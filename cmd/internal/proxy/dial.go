@@ -76,10 +76,13 @@ func (up *cluster) Dial(sv *session.Server) {
 const doubtAfter = 500 * time.Millisecond
 
 // noAnswer is why a login is in doubt.
-var noAnswer = &wire.Error{
-	Severity: wire.SeverityFatal, Code: "57P03",
-	Message: "pgweir: the database does not answer",
-	Detail:  "reason=no_server", Hint: "retry=yes; is Postgres running, and not overloaded?",
+var noAnswer = noServer("pgweir: the database does not answer", "is Postgres running, and not overloaded?")
+
+// noServer is why a login to the server did not work that the server has not refused.
+func noServer(message, hint string) *wire.Error {
+	e := session.SayLogin("no_server")
+	e.Message, e.Hint = message, "retry=yes; "+hint
+	return e
 }
 
 func (up *cluster) dial(sv *session.Server, r upstream.Request) {
@@ -120,18 +123,19 @@ func (up *cluster) dial(sv *session.Server, r upstream.Request) {
 	}
 }
 
+// unreachable is noServer for an error that is not the server's own.
+func unreachable(err error) *wire.Error {
+	if _, secret := errors.AsType[*upstream.PasswordError](err); secret {
+		return noServer("pgweir: there is no password for the database", "pgweir's log says why")
+	}
+	return noServer("pgweir: could not connect to the database: "+err.Error(), "is Postgres running and reachable from pgweir?")
+}
+
 // dialFailed reports a login that did not work.
 func (up *cluster) dialFailed(sv *session.Server, err error) {
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
-		e = &wire.Error{
-			Severity: wire.SeverityFatal, Code: "57P03",
-			Message: "pgweir: could not connect to the database: " + err.Error(),
-			Detail:  "reason=no_server", Hint: "retry=yes; is Postgres running and reachable from pgweir?",
-		}
-		if _, secret := errors.AsType[*upstream.PasswordError](err); secret {
-			e.Message, e.Hint = "pgweir: there is no password for the database", "retry=yes; pgweir's log says why"
-		}
+		e = unreachable(err)
 	}
 	up.px.post(func(now int64) {
 		info := sv.Info()

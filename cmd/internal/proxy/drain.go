@@ -133,9 +133,13 @@ func (px *Proxy) endAll() {
 	})
 }
 
-var closing = &wire.Error{
-	Severity: wire.SeverityFatal, Code: "57P01", Message: "pgweir: shutting down, without waiting any longer",
-	Detail: "reason=draining", Hint: "retry=check; what was running may or may not have been done; reconnect",
+var closing = closingError()
+
+func closingError() *wire.Error {
+	e := session.Say("draining")
+	e.Message += ", without waiting any longer"
+	e.Hint = session.Say("killed").Hint // what was running is lost as well
+	return e
 }
 
 const (

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/session"
-	"github.com/pgweir/pgweir/wire"
 )
 
 // fire runs what is due. Loop thread.
@@ -95,7 +94,4 @@ func (px *Proxy) sweep(now int64) (next int64) {
 	return now + step
 }
 
-var idleTooLong = &wire.Error{
-	Severity: wire.SeverityFatal, Code: "57P05", Message: "pgweir: terminating connection due to client_idle_timeout",
-	Detail: "reason=idle_timeout", Hint: "retry=yes; reconnect, or raise client_idle_timeout",
-}
+var idleTooLong = session.Say("idle_timeout")

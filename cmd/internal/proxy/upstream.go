@@ -46,6 +46,7 @@ func newCluster(px *Proxy, u *Upstream, s *Settings, shared *relay.Shared) *clus
 	set := pool.New(up.poolOptions(u))
 	gate := admission.New(up.gatePlan(u), set, rand.Float64)
 	up.core = session.New(up, shared, gate, set)
+	up.core.Imitate(s.AsPgBouncer)
 	return up
 }
 
@@ -139,6 +140,7 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 		}
 		up.credentials(g, s)
 	}
+	up.core.Imitate(s.AsPgBouncer)
 	up.core.Regroup()
 	up.core.Reconfigure(now, up.gatePlan(u), up.poolOptions(u))
 	up.core.Treat(func(g *session.Group) *session.Workload {

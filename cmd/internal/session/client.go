@@ -403,18 +403,20 @@ func (cl *Client) refused(v admission.Verdict, now int64) {
 		co.endDraining(cl, now)
 		return
 	}
-	e := refusal(v, cl.group.Workload.Name, cl.info)
-	reason := LoginRefused
+	e, reason := cl.refusal(&v), TurnedAway
 	if cl.login {
-		e.Severity = "FATAL"
+		reason = LoginRefused
 		if v.Reason == admission.NoServer && cl.info.failure != nil {
 			failed := *cl.info.failure
-			failed.Severity = "FATAL"
+			failed.Severity = wire.SeverityFatal
 			e, reason = &failed, LoginFailed
 		}
 	}
+	if co.imitates && contract[v.Reason].Queued && reason != LoginFailed {
+		e = asPgBouncer
+	}
 	co.env.Refused(cl, v, e, cl.login)
-	if cl.login {
+	if e.Severity == wire.SeverityFatal {
 		co.fatal(cl, e, reason, now)
 		return
 	}

@@ -30,6 +30,7 @@ type Core struct {
 
 	clients  int
 	draining bool
+	imitates bool // PgBouncer, in what it says to who is refused
 	counts   Counts
 	looks    looks // servers with work that is to be stopped, now or at its deadline
 	nextLook int64 // when Fire was told that the next one is due
@@ -181,10 +182,7 @@ func (co *Core) Drain(now int64, idle func(yield func(*Client))) {
 	co.act(now)
 }
 
-var draining = &wire.Error{
-	Severity: "FATAL", Code: "57P01", Message: "pgweir: shutting down",
-	Detail: "reason=draining", Hint: "retry=yes; reconnect",
-}
+var draining = Say("draining")
 
 func (co *Core) endDraining(cl *Client, now int64) { co.fatal(cl, draining, Draining, now) }
 
@@ -261,10 +259,7 @@ func (sv *Server) check() error {
 }
 
 // internalError is what a client is told when pgweir has failed at its request.
-var internalError = &wire.Error{
-	Severity: "FATAL", Code: "XX000", Message: "pgweir: internal error",
-	Detail: "reason=internal", Hint: "retry=check; pgweir's log has the stack: please report it",
-}
+var internalError = Say("internal")
 
 // Panicked ends what a panic has left in an unknown state: the client, the
 // server or both. The other sessions go on.

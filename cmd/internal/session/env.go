@@ -71,13 +71,14 @@ const (
 	IdleTimeout                   // it was idle for longer than client_idle_timeout
 	Reloaded                      // a reload has sent its database elsewhere
 	Block                         // it opened a transaction block in statement mode
+	TurnedAway                    // it was refused and is not to stay: blocked, or compat = "pgbouncer"
 	Reasons         = iota        // how many there are
 )
 
 var reasonNames = [...]string{
 	"goodbye", "client_eof", "client_lost", "protocol", "server_lost", "server_desync",
 	"login_refused", "login_failed", "draining", "lifetime", "server_closed", "abandoned",
-	"internal", "killed", "idle_timeout", "reloaded", "statement_mode",
+	"internal", "killed", "idle_timeout", "reloaded", "statement_mode", "turned_away",
 }
 
 // String returns the reason as metrics and logs name it.

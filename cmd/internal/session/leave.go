@@ -128,9 +128,12 @@ func (cl *Client) CancelRequest(now int64, done func()) {
 	co.act(now)
 }
 
-var userCancel = &wire.Error{
-	Severity: "ERROR", Code: "57014", Message: "canceling statement due to user request",
-	Detail: "reason=cancelled stage=waiting",
+var userCancel = waitingCancel()
+
+func waitingCancel() *wire.Error {
+	e := Say("cancelled")
+	e.Detail += " stage=waiting"
+	return e
 }
 
 // leave ends the session on the client's account and brings its server, if it

@@ -10,40 +10,59 @@ import (
 
 // refusal is what a client is told whose request was not let in: what, why and
 // what to do, with numbers that a program can read.
-func refusal(v admission.Verdict, pool string, k *KeyInfo) *wire.Error {
-	e := &wire.Error{Severity: "ERROR", Code: "53300", Message: messageOf(v.Reason)}
-	b := make([]byte, 0, 128)
-	b = append(append(b, "reason="...), v.Reason.String()...)
-	b = append(append(b, " pool="...), pool...)
+func (cl *Client) refusal(v *admission.Verdict) *wire.Error {
+	t := &contract[v.Reason]
+	e := &wire.Error{Severity: t.Severity, Code: t.Code, Message: t.Message}
+	if cl.login {
+		e.Severity, e.Code = wire.SeverityFatal, t.login()
+	}
+	b := make([]byte, 0, 192)
+	b = append(append(b, "reason="...), t.Reason...)
+	b = append(append(b, " pool="...), cl.group.Workload.Name...)
+	b = append(append(b, " class="...), cl.wait.Class.String()...)
 	b = appendInt(append(b, " wait_ms="...), v.Waited/int64(time.Millisecond))
 	b = appendInt(append(b, " slots="...), int64(v.Slots))
 	b = appendInt(append(b, " queued="...), int64(v.Queued))
-	e.Detail = string(b)
-	b = appendInt(append(b[:0], "retry_after_ms="...), v.RetryAfter/int64(time.Millisecond))
-	e.Hint = string(append(b, " retry=yes"...))
-	if v.Reason == admission.NoServer && k.failure != nil {
-		e.Detail += " last_error=" + k.failure.Code
+	if v.Reason == admission.NoServer && cl.info.failure != nil {
+		b = append(append(b, " last_error="...), cl.info.failure.Code...)
 	}
+	e.Detail = string(b)
+	b = b[:0]
+	if t.Retry == RetryYes {
+		after := v.RetryAfter
+		if v.Reason != admission.Rate { // which knows exactly when
+			after = backOff(after, cl.wait.Attempt)
+		}
+		b = append(appendInt(append(b, "retry_after_ms="...), after/int64(time.Millisecond)), ' ')
+	}
+	e.Hint = string(t.appendRetry(b))
 	return e
+}
+
+// mostRetryAfter bounds what those are told to wait who come again and again, in ns.
+const mostRetryAfter = 30e9
+
+// backOff doubles the time until a client may come back with each of its attempts.
+func backOff(after int64, attempt uint8) int64 {
+	for ; attempt > 1 && after < mostRetryAfter; attempt-- {
+		after *= 2
+	}
+	return min(after, mostRetryAfter)
 }
 
 func appendInt(b []byte, n int64) []byte { return strconv.AppendInt(b, n, 10) }
 
-func messageOf(r admission.Reason) string {
-	switch r {
-	case admission.QueueFull:
-		return "pgweir: too many requests wait for a server connection"
-	case admission.NoServer:
-		return "pgweir: no server connection could be made to the database"
-	}
-	return "pgweir: no server connection became free in time"
-}
+// asPgBouncer is what PgBouncer tells who has waited for too long, before it ends the
+// session.
+var asPgBouncer = &wire.Error{Severity: wire.SeverityFatal, Code: wire.CodeProtocolViolation, Message: "query_wait_timeout"}
+
+// Imitate makes refusals of the queue look, and end the session, as PgBouncer's do; or no
+// more.
+func (co *Core) Imitate(pgBouncer bool) { co.imitates = pgBouncer }
 
 // serverLost is what a client is told whose server connection ended under it.
 func serverLost(k *KeyInfo) *wire.Error {
-	return &wire.Error{
-		Severity: "FATAL", Code: "57P01", Message: "pgweir: the server connection was lost",
-		Detail: "reason=server_lost database=" + k.Database,
-		Hint:   "retry=check; what was running may or may not have been done; reconnect",
-	}
+	e := Say("server_lost")
+	e.Detail += " database=" + k.Database
+	return e
 }

@@ -1,0 +1,256 @@
+package session
+
+import (
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/wire"
+)
+
+// Term is what clients are told for one reason. An ERROR keeps the session, as Postgres
+// does, and a FATAL ends it.
+type Term struct {
+	Reason   string // reason= in DETAIL and a label of metrics; "" = Postgres's own error, which has none
+	Code     string // SQLSTATE
+	Severity string // to a session; to a login it is always FATAL
+	Retry    Retry
+	Message  string // "" = it names things
+	Advice   string // behind retry= in HINT
+	When     string // for people
+	// Login is the SQLSTATE while the client logs in, if it is another one.
+	Login string
+	// Queued: with compat = "pgbouncer" it is told, and ended, as PgBouncer does with those
+	// who have waited for too long.
+	Queued bool
+}
+
+// Retry says whether a client may send again what was refused.
+type Retry string
+
+// The values of retry= in HINT.
+const (
+	RetryYes     Retry = "yes"   // nothing of it was done; better later than at once
+	RetryNo      Retry = "no"    // it would be refused again
+	RetryCheck   Retry = "check" // it may have been done
+	RetryNothing Retry = ""      // HINT says nothing for programs
+)
+
+const (
+	severityKept    = wire.SeverityError
+	severityEnded   = wire.SeverityFatal
+	codeFull        = wire.CodeTooManyConnections
+	codeLimit       = wire.CodeConfigurationLimit
+	adviceReconnect = "reconnect"
+	adviceCheck     = "what was running may or may not have been done; reconnect"
+)
+
+// contract has the reasons of the gate first, in their order.
+var contract = [...]Term{
+	admission.None: {},
+	admission.QueueFull: {
+		Reason: "queue_full", Code: codeFull, Severity: severityKept, Retry: RetryYes, Queued: true,
+		Message: "pgweir: too many requests wait for a server connection",
+		When:    "the queue is full",
+	},
+	admission.QueueAge: {
+		Reason: "queue_age", Code: codeFull, Severity: severityKept, Retry: RetryYes, Queued: true,
+		Message: "pgweir: no server connection became free in time",
+		When:    "waited `max_wait`, or for as long as the queue allows while it stands",
+	},
+	admission.NoServer: {
+		Reason: "no_server", Code: codeFull, Severity: severityKept, Retry: RetryYes, Login: wire.CodeCannotConnectNow, Queued: true,
+		Message: "pgweir: no server connection could be made to the database",
+		When:    "no server could be opened within `no_server_wait`",
+	},
+	admission.Draining: {
+		Reason: "draining", Code: wire.CodeAdminShutdown, Severity: severityEnded, Retry: RetryYes, Advice: adviceReconnect,
+		Message: "pgweir: shutting down",
+		When:    "pgweir shuts down, between transactions",
+	},
+	admission.QueueWait: {
+		Reason: "queue_wait", Code: codeFull, Severity: severityKept, Retry: RetryYes, Queued: true,
+		Message: "pgweir: the wait for a server connection would be too long",
+		When:    "would wait for longer than `max_wait`",
+	},
+	admission.Displaced: {
+		Reason: "displaced", Code: codeFull, Severity: severityKept, Retry: RetryYes, Queued: true,
+		Message: "pgweir: others took the place in the queue",
+		When:    "others took its place in a queue that stands",
+	},
+	admission.Deadline: {
+		Reason: "deadline", Code: wire.CodeQueryCanceled, Severity: severityKept, Retry: RetryNo,
+		Message: "pgweir: canceling statement due to its deadline, before it was sent to the database",
+		When:    "the answer would come after the deadline; the statement was not sent",
+	},
+	admission.Attempts: {
+		Reason: "attempts", Code: codeLimit, Severity: severityKept, Retry: RetryNo,
+		Message: "pgweir: tried too often",
+		When:    "`pgweir.attempt` is above 3",
+	},
+	admission.Rate: {
+		Reason: "rate", Code: codeLimit, Severity: severityKept, Retry: RetryYes,
+		Message: "pgweir: over the rate",
+		When:    "over the rate of a `[[rate]]`",
+	},
+	admission.Blocked: {
+		Reason: "blocked", Code: codeLimit, Severity: severityEnded, Retry: RetryNo,
+		Message: "pgweir: blocked for a while, after too many requests over the rate",
+		When:    "blocked for a while by `escalation = \"block\"`",
+	},
+	{
+		Reason: "cancelled", Code: wire.CodeQueryCanceled, Severity: severityKept,
+		Message: "canceling statement due to user request",
+		When:    "cancelled while it waited",
+	},
+	{
+		Reason: "statements", Code: codeLimit, Severity: severityKept, Retry: RetryNo,
+		Message: "pgweir: too many different prepared statements",
+		Advice:  "prepare fewer different texts, or use parameters instead of literals",
+		When:    "too much memory for prepared statements",
+	},
+	{
+		Reason: "statement_mode", Code: wire.CodeFeatureNotSupported, Severity: severityKept, Retry: RetryNo,
+		Message: "pgweir: transaction blocks are not allowed in statement mode",
+		Advice:  `connect with an application_name, role or database whose workload has pool_mode = "transaction"`,
+		When:    "`BEGIN` in a workload with `pool_mode = \"statement\"`; FATAL if it was seen too late",
+	},
+	{
+		Reason: "max_client_conn", Code: codeFull, Severity: severityEnded, Retry: RetryYes,
+		Message: "pgweir: too many clients (max_client_conn)",
+		Advice:  "raise max_client_conn, or use smaller pools in the applications",
+		When:    "over `max_client_conn`",
+	},
+	{
+		Reason: "max_logins", Code: codeFull, Severity: severityEnded, Retry: RetryYes,
+		Message: "pgweir: too many clients log in at once (max_logins)",
+		Advice:  "raise max_logins, or open connections more slowly",
+		When:    "over `max_logins`, if it has not begun to say who it is",
+	},
+	{
+		Reason: "descriptors", Code: codeFull, Severity: severityEnded, Retry: RetryYes,
+		Message: "pgweir: out of file descriptors",
+		When:    "pgweir has no file descriptor left",
+	},
+	{
+		Reason: "names", Code: codeLimit, Severity: severityEnded, Retry: RetryNo,
+		Message: "pgweir: clients have named too many databases and roles",
+		Advice:  `list the databases instead of [database."*"], and restart pgweir`,
+		When:    "clients have named 65,536 databases and roles",
+	},
+	{
+		Code: wire.CodeInvalidPassword, Severity: severityEnded,
+		When: "wrong password, or no such role in the `auth_file`",
+	},
+	{
+		Reason: "role", Code: wire.CodeInvalidAuthorization, Severity: severityEnded,
+		Advice: "pgweir was started with a URL and serves only its role; use a configuration file for more",
+		When:   "another role than that of `DATABASE_URL`, without a file",
+	},
+	{
+		Reason: "console", Code: wire.CodeInsufficientPrivilege, Severity: severityEnded,
+		Advice: `name it in admin_users or stats_users of [console]; or connect as "pgweir" over a Unix socket as the system user that pgweir runs as`,
+		When:   "the console is not for this role",
+	},
+	{
+		Reason: "no_database", Code: wire.CodeInvalidCatalogName, Severity: severityEnded,
+		When: "no such database configured",
+	},
+	{
+		Reason: "replication", Code: wire.CodeFeatureNotSupported, Severity: severityEnded, Retry: RetryNo,
+		Message: "pgweir: replication connections are not supported yet",
+		Advice:  "connect to Postgres directly for replication",
+		When:    "a replication connection",
+	},
+	{
+		Reason: "disabled", Code: wire.CodeCannotConnectNow, Severity: severityEnded, Retry: RetryYes,
+		Advice: "an administrator has said DISABLE at pgweir's console; ENABLE ends it",
+		When:   "an administrator said `DISABLE`",
+	},
+	{
+		Reason: "killed", Code: wire.CodeAdminShutdown, Severity: severityEnded, Retry: RetryCheck, Advice: adviceCheck,
+		Message: "pgweir: an administrator has ended this session",
+		When:    "an administrator said `KILL` or `KILL_CLIENT`",
+	},
+	{
+		Reason: "reload", Code: wire.CodeAdminShutdown, Severity: severityEnded, Retry: RetryYes, Advice: adviceReconnect,
+		Message: "pgweir: the configuration of this database has changed",
+		When:    "a reload has sent its database elsewhere",
+	},
+	{
+		Reason: "idle_timeout", Code: wire.CodeIdleSessionTimeout, Severity: severityEnded, Retry: RetryYes,
+		Message: "pgweir: terminating connection due to client_idle_timeout",
+		Advice:  "reconnect, or raise client_idle_timeout",
+		When:    "idle for `client_idle_timeout`",
+	},
+	{
+		Reason: "server_lost", Code: wire.CodeAdminShutdown, Severity: severityEnded, Retry: RetryCheck, Advice: adviceCheck,
+		Message: "pgweir: the server connection was lost",
+		When:    "the server of an open request ended",
+	},
+	{
+		Reason: "internal", Code: wire.CodeInternalError, Severity: severityEnded, Retry: RetryCheck,
+		Message: "pgweir: internal error",
+		Advice:  "pgweir's log has the stack: please report it",
+		When:    "pgweir has failed at its request",
+	},
+	{
+		Code: wire.CodeProtocolViolation, Severity: severityEnded,
+		When: "the client broke the protocol",
+	},
+}
+
+// Contract returns the terms, one for each reason.
+func Contract() []Term {
+	list := contract
+	return list[admission.None+1:]
+}
+
+// retryAfter is what clients are told who are turned away before pgweir knows more, in ms.
+const retryAfter = 1000
+
+// Say returns the error for a reason that has no numbers, with reason= in its DETAIL. The
+// caller may change it. It panics if there is no such reason.
+func Say(reason string) *wire.Error {
+	t := termOf(reason)
+	e := &wire.Error{Severity: t.Severity, Code: t.Code, Message: t.Message, Detail: "reason=" + reason}
+	b := make([]byte, 0, 128)
+	if t.Code == codeFull {
+		b = append(appendInt(append(b, "retry_after_ms="...), retryAfter), ' ')
+	}
+	e.Hint = string(t.appendRetry(b))
+	return e
+}
+
+// SayLogin is Say for a client that logs in.
+func SayLogin(reason string) *wire.Error {
+	e := Say(reason)
+	e.Severity, e.Code = wire.SeverityFatal, termOf(reason).login()
+	return e
+}
+
+// termOf returns the term of a reason.
+func termOf(reason string) *Term {
+	for i := range contract {
+		if t := &contract[i]; t.Reason == reason && reason != "" {
+			return t
+		}
+	}
+	panic("session: no term for " + reason)
+}
+
+// login returns the SQLSTATE while the client logs in.
+func (t *Term) login() string {
+	if t.Login != "" {
+		return t.Login
+	}
+	return t.Code
+}
+
+// appendRetry appends what HINT says to programs, and then to people.
+func (t *Term) appendRetry(b []byte) []byte {
+	if t.Retry != RetryNothing {
+		b = append(append(b, "retry="...), t.Retry...)
+		if t.Advice != "" {
+			b = append(b, "; "...)
+		}
+	}
+	return append(b, t.Advice...)
+}
