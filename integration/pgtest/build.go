@@ -18,6 +18,10 @@ const binaryEnv = "PGWEIR_TEST_BINARY"
 // state of the package, and nothing depends on when it is filled.
 var builtBinary = sync.OnceValues(buildBinary)
 
+// Binary is the path of a pgweir that was built from this tree, with the race detector if
+// this process has it.
+func Binary() (string, error) { return builtBinary() }
+
 // buildBinary compiles ./cmd/pgweir into the module's bin directory, with the race
 // detector if this process has it, and returns its path. The go command skips the link
 // when the binary is up to date; a lock keeps test processes from building it at once.

@@ -11,6 +11,9 @@ import (
 
 // Options are how a run is followed. The zero value is a good one.
 type Options struct {
+	// Started, if not nil, is called with the time from which the arrivals count, before the
+	// first is sent.
+	Started func(time.Time)
 	// Look, if not nil, is called every Every (0: a quarter of a second) with how things
 	// stand, and once at the end. The run goes on meanwhile.
 	Look  func(Mark)
@@ -56,6 +59,9 @@ func Run(ctx context.Context, t Target, l Load, o Options) (*Result, error) {
 		defer func() { _ = w.stop() }() // its error is looked at below
 	}
 	g.start = time.Now()
+	if o.Started != nil {
+		o.Started(g.start)
+	}
 	if w != nil {
 		w.begin(g.start)
 	}

@@ -1,0 +1,212 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/pgweir/pgweir/cmd/internal/bench"
+	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
+)
+
+// Options are how scenarios are run.
+type Options struct {
+	Program   string         // a pgweir executable
+	PeersRoot string         // see [stage.Options]
+	Against   []stage.Target // none: what the scenario says
+	Scale     float64        // makes the run longer or shorter; 0 is 1. The targets stay what they are
+	Out       io.Writer      // for progress
+	Look      func(bench.Mark)
+}
+
+// Scene is a scenario on its stage with one target.
+type Scene struct {
+	Scenario
+	Target  stage.Target
+	Stage   *stage.Stage // nil if the target is not ours
+	Front   *stage.Front // nil if the target is not ours
+	URL     string       // of the target
+	Options Options
+	Outcome *Outcome
+
+	samples *sampler // if the scenario asks for them
+}
+
+// Report is what came of a scenario with all its targets.
+type Report struct {
+	Scenario Scenario
+	Outcomes []*Outcome
+}
+
+// Run runs a scenario with one target after the other. The error says why there is no
+// report, or not of all targets: those before are in it.
+func Run(ctx context.Context, s Scenario, o Options) (*Report, error) {
+	if o.Scale <= 0 {
+		o.Scale = 1
+	}
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	r := &Report{Scenario: s}
+	targets := o.Against
+	if len(targets) == 0 {
+		var err error
+		if targets, err = stage.ParseTargets(s.Against); err != nil {
+			return r, err
+		}
+	}
+	st := (*stage.Stage)(nil)
+	for i, t := range targets {
+		if t.Ours() && (st == nil || s.OwnPostgres) {
+			var err error
+			if st, err = replaceStage(ctx, st, s, o); err != nil {
+				return r, err
+			}
+		}
+		fmt.Fprintf(o.Out, "%s %d/%d: %v\n", s.Name, i+1, len(targets), t)
+		outcome, err := play(ctx, s, t, st, o)
+		if outcome != nil {
+			r.Outcomes = append(r.Outcomes, outcome)
+		}
+		if err != nil {
+			return r, errors.Join(fmt.Errorf("%s with %v: %w", s.Name, t, err), closeStage(st))
+		}
+	}
+	return r, closeStage(st)
+}
+
+// replaceStage opens a stage in the place of another, or of none.
+func replaceStage(ctx context.Context, old *stage.Stage, s Scenario, o Options) (*stage.Stage, error) {
+	if err := closeStage(old); err != nil {
+		return nil, err
+	}
+	options := s.Stage
+	options.Program, options.PeersRoot = o.Program, o.PeersRoot
+	return stage.Open(ctx, options)
+}
+
+// closeStage closes a stage, if there is one.
+func closeStage(st *stage.Stage) error {
+	if st == nil {
+		return nil
+	}
+	return st.Close()
+}
+
+// play runs a scenario with one target.
+func play(ctx context.Context, s Scenario, t stage.Target, st *stage.Stage, o Options) (*Outcome, error) {
+	scene := &Scene{
+		Scenario: s.scaled(o.Scale), Target: t, URL: t.URL, Options: o,
+		Outcome: &Outcome{Target: t.String(), Extra: map[string]float64{}, by: o.Scale},
+	}
+	if t.Ours() {
+		front, err := st.Put(ctx, t, s.Plan)
+		if err != nil {
+			return nil, err
+		}
+		scene.Stage, scene.Front, scene.URL = st, front, front.URL(stage.Role, stage.Database)
+	} else if s.needsStage() {
+		return nil, errors.New("this scenario needs a Postgres of its own, which a URL is not")
+	}
+	err := scene.play(ctx)
+	return scene.Outcome, err
+}
+
+// needsStage reports that the scenario does something to Postgres or the pooler, or has
+// roles and tables.
+func (s *Scenario) needsStage() bool {
+	return s.Before != nil || s.Instead != nil || s.After != nil || s.Events != nil || s.Samples ||
+		len(s.Stage.Roles) > 0 || len(s.Stage.Databases) > 0 || len(s.Stage.SQL) > 0
+}
+
+func (s *Scene) play(ctx context.Context) error {
+	if s.Before != nil {
+		if err := s.Before(ctx, s); err != nil {
+			return err
+		}
+	}
+	if s.Instead != nil {
+		return s.Instead(ctx, s)
+	}
+	if err := s.send(ctx); err != nil {
+		return err
+	}
+	if s.After != nil {
+		return s.After(ctx, s)
+	}
+	return nil
+}
+
+// send sends the load, with the events.
+func (s *Scene) send(ctx context.Context) (err error) {
+	if s.Samples {
+		if s.samples, err = startSampling(ctx, s); err != nil {
+			return err
+		}
+		defer s.samples.stop()
+	}
+	s.Outcome.Result, err = s.Send(ctx, s.Load, s.Events...)
+	return err
+}
+
+// Send sends a load to the target while events happen.
+func (s *Scene) Send(ctx context.Context, l bench.Load, events ...Event) (*bench.Result, error) {
+	target := bench.Target{Name: s.Target.String(), URL: s.URL}
+	if s.Stage != nil {
+		target.Roles = append([]string{stage.Role}, s.Scenario.Stage.Roles...)
+		if !s.OwnPostgres { // else it may be ended, and what is watched with it
+			target.Direct, target.Counter = s.Stage.DirectURL(stage.Outsider, stage.Database), stage.Counter
+		}
+	}
+	ctx, broken := context.WithCancelCause(ctx)
+	defer broken(nil)
+	going, over := context.WithCancel(ctx)
+	defer over()
+	var work sync.WaitGroup
+	r, err := bench.Run(ctx, target, l, bench.Options{Look: s.Options.Look, Started: func(begin time.Time) {
+		if s.samples != nil {
+			s.samples.restart(begin)
+		}
+		for _, e := range events {
+			work.Go(func() {
+				if err := s.happen(going, begin, e); err != nil {
+					broken(err)
+				}
+			})
+		}
+	}})
+	over()
+	work.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		return r, cause
+	}
+	return r, err
+}
+
+// happen waits for an event's time and lets it happen; not if the run is over before.
+func (s *Scene) happen(ctx context.Context, begin time.Time, e Event) error {
+	if !waitUntil(ctx, begin.Add(e.At)) {
+		return nil
+	}
+	fmt.Fprintf(s.Options.Out, "  at %v: %s\n", e.At, e.Name)
+	// What has begun is brought to its end: a database must not stay frozen.
+	if err := e.Do(context.WithoutCancel(ctx), s); err != nil {
+		return fmt.Errorf("%s: %w", e.Name, err)
+	}
+	return nil
+}
+
+// waitUntil waits for a time; false if ctx ends before.
+func waitUntil(ctx context.Context, at time.Time) bool {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,78 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
+)
+
+// note adds a measurement of a scenario's own. It is safe for concurrent use.
+func (o *Outcome) note(name string, value float64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Extra[name] = value
+}
+
+// locked guards an outcome's own measurements: events make them while a load runs.
+type locked struct{ mu sync.Mutex }
+
+// connect opens a connection of its own to the front.
+func (s *Scene) connect(ctx context.Context, role, application string) (*pgconn.PgConn, error) {
+	return connectTo(ctx, s.Front.URL(role, stage.Database), application)
+}
+
+// connectTo opens a connection to a URL.
+func connectTo(ctx context.Context, url, application string) (*pgconn.PgConn, error) {
+	config, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	// What the caller's environment says in PG* variables is for other databases.
+	config.RuntimeParams = map[string]string{"application_name": application}
+	config.ConnectTimeout = 10 * time.Second
+	return pgconn.ConnectConfig(ctx, config)
+}
+
+// isRefusal reports that an error is pgweir's own word.
+func isRefusal(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && strings.HasPrefix(e.Message, "pgweir:")
+}
+
+// retryAfter is what the hint of a refusal says; false if it says nothing.
+func retryAfter(err error) (time.Duration, bool) {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return 0, false
+	}
+	for word := range strings.FieldsSeq(e.Hint) {
+		if text, found := strings.CutPrefix(word, "retry_after_ms="); found {
+			ms, err := strconv.ParseInt(text, 10, 64)
+			return time.Duration(ms) * time.Millisecond, err == nil
+		}
+	}
+	return 0, false
+}
+
+// names are n names: a stem and a number.
+func names(stem string, n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = stem + "-" + strconv.Itoa(i)
+	}
+	return list
+}
+
+// inMicros is a duration in microseconds.
+func inMicros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// nan is the value of what could not be measured: no check is met by it.
+func nan() float64 { return math.NaN() }
