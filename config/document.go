@@ -12,11 +12,17 @@ import (
 // node is a value of the file.
 type node struct {
 	kind  unstable.Kind
-	text  string   // of a string, decoded; of any other scalar as written
-	items []node   // of an array or a table
-	names []string // of a table: the keys of items
+	text  string     // of a string, decoded; of any other scalar as written
+	items []node     // of an array or a table
+	names []nodeName // of a table: the keys of items
 	at    span
 	plain bool // the text stands in the file letter by letter, from at.from+1
+}
+
+// nodeName is a key within a table.
+type nodeName struct {
+	text string
+	at   span
 }
 
 // isText reports whether n is a string.

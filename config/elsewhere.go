@@ -32,7 +32,7 @@ func pgbouncerNames() []pgbouncerName {
 		},
 		{"Here it is reserve in [upstream.NAME], for the roles of reserve_users.", []string{"reserve_pool_size", "reserve_pool", "reserve_pool_timeout"}},
 		{"Here it is max_client_conn: one number for all databases and roles.", []string{"max_db_client_connections", "max_user_client_connections"}},
-		{"Here it is max_wait in [[workload]].", []string{"query_wait_timeout"}},
+		{`Here it is max_wait in [[workload]]; compat = "pgbouncer" at the top of the file keeps the error that it ended in.`, []string{"query_wait_timeout"}},
 		{"Here it is no_server_wait in [[workload]], and connect_rate in [upstream.NAME]: pgweir backs off by itself.", []string{"server_login_retry"}},
 		{"Here it is hba_file in [auth], and " + notYet + ".", []string{"auth_hba_file"}},
 		{"Here it is ident_file in [auth], and " + notYet + ".", []string{"auth_ident_file"}},

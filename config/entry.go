@@ -89,7 +89,7 @@ func (d *decoder) unknownKey(full, table, key string, e entry) {
 		}
 	}
 	for _, s := range sections() {
-		if s.kind == key {
+		if s.kind == key && table != matchKind && table != rateMatchKind {
 			d.complain(full, e.key, "is a section, not a key", "Write "+bracketed(key, nil)+" on a line of its own.")
 			return
 		}
@@ -198,6 +198,9 @@ func spotOf(v value, c *complaint) span {
 	target := v.node
 	if c.element > 0 && c.element <= len(v.items) {
 		target = v.items[c.element-1]
+		if c.onName {
+			return v.names[c.element-1].at
+		}
 	}
 	if c.at.known() && target.plain && v.env == "" {
 		start := target.at.from + 1

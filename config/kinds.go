@@ -43,7 +43,8 @@ type complaint struct {
 	fix     string // the right-hand side to write instead, or ""
 	advice  string // or else a sentence
 	at      span   // within the text of the value; zero: all of it
-	element int    // of a list, counted from 1; 0: the value itself
+	element int    // of a list or table, counted from 1; 0: the value itself
+	onName  bool   // of a table: it is about the element's name
 
 	also *complaint // the next one about the same value
 }

@@ -70,6 +70,9 @@ func (n node) moved(by int) node {
 	for i, item := range n.items {
 		n.items[i] = item.moved(by)
 	}
+	for i := range n.names {
+		n.names[i].at = span{n.names[i].at.from + by, n.names[i].at.to + by}
+	}
 	return n
 }
 

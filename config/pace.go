@@ -62,7 +62,7 @@ func (p pace) fits() bool {
 // paceKind is the rate of r.
 func paceKind(r *Rate) kind {
 	k := kind{
-		admits: `statements or server-time per s, m, h or d, from "1/h" to "1000000/s"`,
+		admits: `a number of statements, or a duration of server-time, per s, m, h or d: from "1/h" to "1000000/s"`,
 		get:    func() string { return quotedOrNothing(r.Rate) },
 	}
 	k.set = func(v value) *complaint {
@@ -121,9 +121,9 @@ func burstKind(r *Rate) kind {
 		case r.AutoBurst:
 			return `"auto"`
 		case r.burstIsTime:
-			return quoted(secondsOf(r.Burst).String())
+			return quoted(r.BurstText())
 		default:
-			return strconv.Itoa(int(r.Burst))
+			return r.BurstText()
 		}
 	}
 	k.set = func(v value) *complaint {
@@ -131,19 +131,20 @@ func burstKind(r *Rate) kind {
 			r.Burst, r.AutoBurst, r.burstIsTime = 0, true, false
 			return nil
 		}
-		if isTime := v.kind == unstable.String && (v.env == "" || !isNumber(v.text)); isTime && duration.set(v) == nil {
-			r.Burst, r.AutoBurst, r.burstIsTime = d.Std().Seconds(), false, true
-			return nil
-		} else if isTime {
-			return k.must(v, "")
+		isTime := v.kind == unstable.String && !isNumber(v.text)
+		inner := number
+		if isTime {
+			inner = duration
 		}
-		problem := number.set(v)
-		if problem == nil {
-			r.Burst, r.AutoBurst, r.burstIsTime = float64(n), false, false
-		} else {
+		if problem := inner.set(v); problem != nil {
 			problem.message = v.shown() + " is not " + k.admits
+			return problem
 		}
-		return problem
+		r.Burst, r.AutoBurst, r.burstIsTime = float64(n), false, isTime
+		if isTime {
+			r.Burst = d.Std().Seconds()
+		}
+		return nil
 	}
 	return k
 }

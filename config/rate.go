@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/netip"
+	"strconv"
 
 	"github.com/pgweir/pgweir/admission"
 )
@@ -22,6 +23,14 @@ type Rate struct {
 	Mode       admission.Mode
 
 	burstIsTime bool // what the file says of it is a duration
+}
+
+// BurstText is Burst for people: "15", or "500ms" of server-time.
+func (r *Rate) BurstText() string {
+	if r.ServerTime || r.burstIsTime {
+		return secondsOf(r.Burst).String()
+	}
+	return strconv.FormatFloat(r.Burst, 'f', -1, 64)
 }
 
 // RatesOf are the rates for the work of a client, as indices into Rates in their order, as

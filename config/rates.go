@@ -35,7 +35,7 @@ func (d *decoder) checkRates() {
 			r.Name = strconv.Itoa(i + 1)
 		}
 		if key := label + ".name"; names[r.Name] && d.fine(key) {
-			d.complainAt(key, d.placeOf(key, label), strconv.Quote(r.Name)+" is the name of another rate", "")
+			d.complainAt(key, d.placeOf(key, label), strconv.Quote(r.Name)+" is the name of another rate", "Give one of them another name.")
 		}
 		names[r.Name] = true
 		d.checkRate(r, label)
@@ -76,13 +76,14 @@ func (d *decoder) checkReach(i int) {
 	for j := range i {
 		earlier, other := &d.config.Rates[j], d.rates.labels[j]
 		everything := earlier.Match.Everybody() && fitsAll(earlier.Tenant)
+		at := d.placeOf(slices.Concat([]string{label, label + ".per", other + ".per"}, d.matchKeys(label), d.matchKeys(other))...)
 		switch {
 		case r.Per != earlier.Per || r.Per == "" || d.hasBad(label) || d.hasBad(other):
 		case everything:
-			d.complainAt(label, d.given[label], "can never be reached: "+other+" before it is for all work, per "+string(r.Per)+" too", "Put it before.")
+			d.complainAt(label, at, "can never be reached: "+other+" before it is for all work, per "+string(r.Per)+" too", "Put it before.")
 			return
 		case earlier.Match.equal(r.Match) && slices.Equal(earlier.Tenant, r.Tenant):
-			d.complainAt(label, d.given[label], "can never be reached: "+other+" before it has the same match, per "+string(r.Per)+" too", "")
+			d.complainAt(label, at, "can never be reached: "+other+" before it has the same match, per "+string(r.Per)+" too", "")
 			return
 		}
 	}

@@ -105,8 +105,23 @@ func (d *decoder) repeatedHead(s *section, r *repeated) {
 	case isMatch:
 		d.given[d.label(s.path)] = d.here(s.at)
 	default:
-		d.complainOnce(s, "[["+r.kind+"]] has no sections within it but ["+r.kind+".match]", "")
+		d.repeatedRest(s, r)
 	}
+}
+
+// repeatedRest complains about any other table in one of several.
+func (d *decoder) repeatedRest(s *section, r *repeated) {
+	message := "[[" + r.kind + "]] has no sections within it but [" + r.kind + ".match]"
+	if r.begun > 0 {
+		for _, f := range d.open[d.label(s.path[:1])] {
+			if f.Name == s.path[1] {
+				full := d.label(s.path[:2])
+				d.bad[full] = true
+				message = full + ": a table is not " + f.kind.admits
+			}
+		}
+	}
+	d.complainOnce(s, message, "")
 }
 
 // matchKeys are the full names of a section's match and of all keys in it.

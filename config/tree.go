@@ -119,7 +119,7 @@ func (t *tree) valueSpan(key, whole span) span {
 // value copies a value. at is its place where the parser keeps none.
 func (t *tree) value(n *unstable.Node, at span) node {
 	v := node{kind: n.Kind, text: string(n.Data), at: at}
-	if n.Raw.Length > 0 {
+	if n.Raw.Length > 0 && n.Kind != unstable.InlineTable { // of which it has the bracket
 		v.at = span{int(n.Raw.Offset), int(n.Raw.Offset + n.Raw.Length)}
 	}
 	v.plain = n.Kind == unstable.String && v.at.to-v.at.from == len(v.text)+2
@@ -130,7 +130,7 @@ func (t *tree) value(n *unstable.Node, at span) node {
 		case unstable.InlineTable:
 			path, key := keyPath(item.Key())
 			whole := span{int(item.Raw.Offset), int(item.Raw.Offset + item.Raw.Length)}
-			v.names = append(v.names, dotted(path...))
+			v.names = append(v.names, nodeName{dotted(path...), key})
 			v.items = append(v.items, t.value(item.Value(), t.valueSpan(key, whole)))
 		}
 	}

@@ -53,19 +53,8 @@ func classWaits(w *Workload, v value) *complaint {
 		return &complaint{message: "the table names no class", fix: `{ critical = "2s", sheddable = "500ms" }`}
 	}
 	for i, item := range v.items {
-		var class admission.Class
-		problem := enum(&class, classes()).set(value{node: node{kind: unstable.String, text: v.names[i]}})
+		problem := classWait(&named, v.names[i].text, value{node: item, env: v.env})
 		if problem != nil {
-			problem.message, problem.fix = quoted(v.names[i])+" is not a class", ""
-			problem.advice = "Write " + orList(plainClasses()) + "."
-		} else {
-			d := &named[slices.Index(classes(), class)]
-			problem = period(d, shortestWait, longestWait).set(value{node: item, env: v.env})
-		}
-		if problem != nil {
-			if problem.fix != "" {
-				problem.fix, problem.advice = "", "Write "+v.names[i]+" = "+problem.fix+"."
-			}
 			problem.element = i + 1
 			problems = problems.and(problem)
 		}
@@ -74,6 +63,23 @@ func classWaits(w *Workload, v value) *complaint {
 		w.named = named
 	}
 	return problems
+}
+
+// classWait reads the wait of the class of a name.
+func classWait(named *[admission.Classes]Duration, class string, v value) *complaint {
+	i := slices.Index(plainClasses(), class)
+	if i < 0 {
+		advice := "Write " + orList(plainClasses()) + "."
+		if near := Nearest(class, plainClasses()); near != "" {
+			advice = "Did you mean " + near + "?"
+		}
+		return &complaint{message: quoted(class) + " is not a class", advice: advice, onName: true}
+	}
+	problem := period(&named[i], shortestWait, longestWait).set(v)
+	if problem != nil && problem.fix != "" {
+		problem.fix, problem.advice = "", "Write "+class+" = "+problem.fix+"."
+	}
+	return problem
 }
 
 // plainClasses are the names of the classes.
@@ -182,7 +188,7 @@ func (s *section) joinWaits() {
 func (s *section) addWaits(at span, entries []entry) {
 	table := node{kind: unstable.InlineTable, at: at}
 	for _, e := range entries {
-		table.names = append(table.names, dotted(e.path...))
+		table.names = append(table.names, nodeName{dotted(e.path...), e.key})
 		table.items = append(table.items, e.value)
 	}
 	s.entries = append(s.entries, entry{path: []string{"max_wait"}, key: at, value: table})

@@ -22,7 +22,20 @@ func (c *Config) findWarnings() {
 		c.warnOfUpstream(&c.Upstreams[i])
 	}
 	for i := range c.Workloads {
-		c.warnOfWorkload(&c.Workloads[i])
+		w := &c.Workloads[i]
+		c.warnOfWorkload(w)
+		c.warnOfQueue(w)
+		c.warnOfDeadline(w)
+		c.warnOfClass(w)
+	}
+	for i := range c.Roles {
+		c.warnOfRole(&c.Roles[i])
+	}
+	for i := range c.Rates {
+		c.warnOfRate(&c.Rates[i])
+	}
+	if c.Compat == PgBouncerCompat {
+		c.warn(`compat = "pgbouncer": each refusal of the queue ends a session, and its client comes back with a login`)
 	}
 }
 

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pgweir/pgweir/admission"
 )
 
 // configFile writes a configuration beside an empty list of users.
@@ -121,6 +124,84 @@ pool_mode = "session"
 		t.Fatalf("%+v", r)
 	}
 	golden(t, "plan-workloads.txt", plain(path, r.stdout))
+}
+
+func TestCheckGuard(t *testing.T) {
+	path := configFile(t, `
+compat = "pgbouncer"
+listen = ["127.0.0.1:6432", "/run/pgweir"]
+[upstream.main]
+url = "postgres://pgweir:hunter2@10.0.0.5/postgres"
+budget = 43
+instances = 2
+[database."*"]
+[[workload]]
+name = "checkout"
+match = { role = ["shop"] }
+class = "critical_plus"
+max_wait = { critical = "1s", sheddable = "100ms" }
+deadline = "1500ms"
+[[workload]]
+name = "web"
+match = { role = ["web"] }
+mode = "dry_run"
+max_wait = { critical = "5s" }
+deadline = "learn"
+[[workload]]
+name = "crawler"
+match = { role = ["crawler"] }
+mode = "off"
+class = "sheddable"
+`+orders()+`
+[role.shop]
+max_class = "critical_plus"
+promote_share = "100%"
+[role.reporting]
+max_class = "sheddable_plus"
+[[rate]]
+name = "free plan"
+per = "tenant"
+rate = "150/s"
+burst = 15
+match = { role = ["web"], tenant = ["free-*", "trial"] }
+escalation = "delay"
+[[rate]]
+name = "others"
+per = "tenant"
+rate = "10/m"
+match = { tenant = ["x-*"] }
+escalation = "block"
+burst = 3
+[[rate]]
+per = "role"
+rate = "500ms/s"
+[[rate]]
+per = "client"
+rate = "90s/h"
+burst = "20s"
+match = { client = ["10.0.0.0/8"], database = ["shop"] }
+mode = "dry_run"
+[[rate]]
+per = "client"
+rate = "2500/s"
+mode = "off"
+`)
+	r := pgweir(t, nil, "check", path)
+	if r.code != exitOK || r.stderr != "" {
+		t.Fatalf("%+v", r)
+	}
+	golden(t, "plan-guard.txt", plain(path, r.stdout))
+}
+
+// orders are workloads, one for each queue that is not the guard's.
+func orders() string {
+	var b strings.Builder
+	for i := range admission.Policies {
+		if p := admission.Policy(i); p != admission.Guard {
+			fmt.Fprintf(&b, "[[workload]]\nname = %q\nmatch.role = [\"r%d\"]\nshare = \"0%%\"\nqueue = %q\nmax_waiting = 20\n", p, i, p)
+		}
+	}
+	return b.String()
 }
 
 func TestCheckReference(t *testing.T) {

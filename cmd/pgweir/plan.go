@@ -19,6 +19,8 @@ func plan(c *config.Config, facts config.Facts, more []string) string {
 	}
 	p.text.WriteString("\n")
 	p.matching(c)
+	p.roles(c)
+	p.rates(c)
 	p.databases(c)
 	for _, w := range slices.Concat(c.Warnings(), more) {
 		p.line("warning", "%s", w)
@@ -53,6 +55,9 @@ func (p *planner) clients(c *config.Config) {
 	p.line("login", "%s", loginOf(c.Auth))
 	p.line("console", "%s", consoleOf(c.Console))
 	p.line("SIGTERM", "%s", shutdown(c))
+	if c.Compat == config.PgBouncerCompat {
+		p.line("compat", "PgBouncer's: who waits in vain gets FATAL 08P01 query_wait_timeout and is closed")
+	}
 }
 
 // orFor is an address and what is there, or "none".

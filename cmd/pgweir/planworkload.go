@@ -16,6 +16,7 @@ func (p *planner) workload(c *config.Config, i int, b config.Budget) {
 	p.line("  workload", "%s, %s mode", title(w), w.PoolMode)
 	p.line("", "its own: %s slots = %s%s", share(w, b.Slots), whole(w, b.Slots, slots[i]), ofConnections(w, ordinary, connections[i]))
 	p.line("", "%s", loans(c, i, b.Slots))
+	p.guard(w)
 	p.line("", "%s", waits(w))
 	p.queue(w, max(1, slots[i]), b.Slots)
 	if w.MinPoolSize > 0 {
@@ -79,7 +80,7 @@ func loans(c *config.Config, i, slots int) string {
 
 // waits tells how long its clients wait, and for what.
 func waits(w config.Workload) string {
-	text := fmt.Sprintf("a client waits for a slot %v at most, %v when Postgres is away, then it is refused", w.MaxWait, w.NoServerWait)
+	text := fmt.Sprintf("a client waits for a slot %s at most, %v when Postgres is away, then it is refused", slotWaits(w), w.NoServerWait)
 	if w.PoolMode == config.Session {
 		text = fmt.Sprintf("a login waits for a server %v at most, ", w.SessionWait) + text
 	}
