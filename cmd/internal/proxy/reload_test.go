@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
@@ -294,5 +295,40 @@ func TestClientsLearnNothingOfPasswords(t *testing.T) {
 	wantCode(t, err, "57P03")
 	if e, _ := errors.AsType[*wire.Error](err); strings.Contains(e.Message+e.Detail+e.Hint, "vault") {
 		t.Errorf("told %+v", e)
+	}
+}
+
+// A reload changes the order of a queue, whether it refuses early, and how long each class
+// waits; a workload keeps its place in the plan.
+func TestTheGuardIsReloadable(t *testing.T) {
+	px, _ := start(t, nil)
+	name := px.settings.Load().Workloads[0].Name
+	plan := func() (p admission.Workload) {
+		look(t, px, func(int64) {
+			up := px.upstream("main")
+			p = up.plan[up.index[name]]
+		})
+		return p
+	}
+	before := plan()
+	if before.Policy != admission.Guard || before.Mode != admission.Enforce || before.ClassWait != [admission.Classes]int64{} {
+		t.Fatalf("%+v", before)
+	}
+	reload(t, px, func(s *Settings) {
+		w := &s.Workloads[0]
+		w.Queue, w.Guard = admission.CoDel, admission.DryRun
+		w.ClassWait = [admission.Classes]time.Duration{3 * time.Second, 2 * time.Second, time.Second, time.Millisecond}
+	})
+	want := before
+	want.Policy, want.Mode, want.ClassWait = admission.CoDel, admission.DryRun, [admission.Classes]int64{3e9, 2e9, 1e9, 1e6}
+	if got := plan(); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	reload(t, px, func(s *Settings) {
+		w := &s.Workloads[0]
+		w.Queue, w.Guard, w.ClassWait = admission.Guard, admission.Enforce, [admission.Classes]time.Duration{}
+	})
+	if got := plan(); got != before {
+		t.Errorf("%+v, want %+v", got, before)
 	}
 }
