@@ -33,7 +33,7 @@ func layers() map[string]layer {
 	over := append(slices.Clone(front), "cmd/internal/proxy")
 	top := append(slices.Clone(over), "cmd/internal/console", "cmd/internal/status",
 		"cmd/internal/bench", "cmd/internal/bench/report", "cmd/internal/bench/stage", "cmd/internal/bench/scenario",
-		"cmd/internal/sim", "cmd/internal/demo", "cmd/internal/sibling")
+		"cmd/internal/sim", "cmd/internal/simulate", "cmd/internal/demo", "cmd/internal/sibling")
 	return map[string]layer{
 		"wire/scram":        {level: 0},
 		"wire/sqltext":      {level: 0},
@@ -58,10 +58,11 @@ func layers() map[string]layer {
 		"cmd/internal/sibling":  {level: 4, may: []string{"wire"}},
 		"cmd/internal/sim":      {level: 4, may: append(slices.Clone(core), "cmd/internal/session", "wire/wiretest"), test: true},
 
-		"cmd/internal/proxy":   {level: 5, may: front},
-		"cmd/internal/console": {level: 5, may: over},
-		"cmd/internal/status":  {level: 5, may: over},
-		"cmd/internal/bench":   {level: 5, may: core},
+		"cmd/internal/proxy":    {level: 5, may: front},
+		"cmd/internal/console":  {level: 5, may: over},
+		"cmd/internal/status":   {level: 5, may: over},
+		"cmd/internal/simulate": {level: 5, may: core},
+		"cmd/internal/bench":    {level: 5, may: core},
 
 		"cmd/internal/bench/report":   {level: 5, may: append(slices.Clone(core), "cmd/internal/bench")},
 		"cmd/internal/bench/stage":    {level: 5, may: append(slices.Clone(core), "cmd/internal/bench", "integration/child", "integration/pgtest")},

@@ -45,6 +45,7 @@ func commands() []command {
 		serveCommand(),
 		checkCommand(),
 		demoCommand(),
+		simulateCommand(),
 		versionCommand(),
 		helpCommand(),
 	}
