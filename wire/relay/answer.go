@@ -186,6 +186,7 @@ func (s *Server) complete(e *entry, tag []byte) {
 	if tag[0] == 'D' && (tagIs(tag, "DEALLOCATE ALL") || tagIs(tag, "DISCARD ALL")) {
 		s.deallocated()
 	}
+	s.own(e, tag)
 	s.reset.seen = s.reset.seen || tag[0] == 'R' && tagIs(tag, "RESET") || tag[0] == 'D' && tagIs(tag, "DISCARD ALL")
 	if e.kind == kExecute {
 		s.done(e)
@@ -195,7 +196,7 @@ func (s *Server) complete(e *entry, tag []byte) {
 
 // beginDone lets what waited for the BEGIN go on.
 func (s *Server) beginDone() Event {
-	s.begun = false
+	s.begun, s.block = false, true
 	if c := s.client; c != nil && c.awaitBegin {
 		c.awaitBegin = false
 		return Settled
@@ -328,6 +329,10 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	s.done(e)
 	s.fifo.pop()
 	s.opening = s.opening && s.queryAhead()
+	if show {
+		s.block = false
+		s.ownReady()
+	}
 	switch {
 	case inj == injParams:
 		ev = s.paramsReady(p)

@@ -16,6 +16,9 @@ func (c *Client) unboundBatch(m message, p *Plan) (int, Event) {
 		return c.failedMessage(m, p)
 	}
 	b := batch{c: c, tx: c.tx, local: true}
+	if pt := c.ownPortal(nil); pt != nil { // bound before a Flush
+		b.portal, b.kind, b.command = true, pt.st.kind, pt.st.own
+	}
 	at, begun, ended := 0, 0, false
 	for !ended {
 		next, ok := c.header(m.raw[at:])
@@ -38,7 +41,8 @@ func (c *Client) unboundBatch(m message, p *Plan) (int, Event) {
 				b.local = false
 			}
 		case wire.MsgFlush, wire.MsgQuery, wire.MsgFunctionCall, wire.MsgTerminate:
-			b.local, ended = false, true
+			// Up to a Flush behind commands about pgweir's own parameters they can be answered.
+			b.local, ended = b.local && b.own && next.typ() == wire.MsgFlush, true
 		case wire.MsgCopyData, wire.MsgCopyDone, wire.MsgCopyFail:
 			b.local = false
 		default:
@@ -47,13 +51,29 @@ func (c *Client) unboundBatch(m message, p *Plan) (int, Event) {
 		if !next.complete() {
 			break
 		}
+		if b.unknown {
+			break // the parameter that it sets: what stands before it is first
+		}
 		at += next.size
+		if b.local && next.typ() == wire.MsgExecute && b.command != nil {
+			b.peel = at
+		}
 		if b.local && b.tx == wire.InTransaction && next.typ() == wire.MsgExecute {
 			begun = at
 		}
 	}
 	if b.blocks {
 		return c.refuse(m, noBlocks, p), None
+	}
+	if b.unknown {
+		if at == 0 {
+			return c.refuseOwn(b.command, m, p), None
+		}
+		return c.answerBatch(m.raw[:at], p), None
+	}
+	if b.peel > 0 && !b.local && (ended || len(m.raw) >= holdUnbound) {
+		// What it says of the rest must be known before that asks for a server.
+		return c.answerBatch(m.raw[:b.peel], p), None
 	}
 	if c.refusal != nil && !b.local && begun > 0 {
 		// What is refused comes behind a BEGIN, which never is: whoever goes on
@@ -85,6 +105,14 @@ type batch struct {
 	blocks  bool         // it would open a transaction block, in statement mode
 	portal  bool         // the unnamed portal is bound to portalKind
 	kind    sqltext.Kind
+
+	own     bool        // commands about pgweir's own parameters are in it
+	parsing *ownCommand // the unnamed statement as the batch leaves it is one
+	fresh   []byte      // the name that the batch defines,
+	stands  *ownCommand // and what it stands for, if it is one
+	command *ownCommand // the unnamed portal is bound to it
+	peel    int         // where the last one ends that needs no server
+	unknown bool        // the next message runs one of a parameter that there is not
 }
 
 // look judges one complete extended message: may it be answered here?
@@ -98,30 +126,36 @@ func (b *batch) look(m message) {
 			return
 		}
 		st := sqltext.Classify(textOf(tail))
-		b.note(st.Kind, st.Flags)
+		own := ownTail(st, tail)
+		b.own = b.own || own != nil
+		if own == nil {
+			b.note(Request{Kind: st.Kind, Flags: st.Flags, Text: textOf(tail)})
+		}
 		b.blocks = b.blocks || st.Kind == sqltext.Begin && b.c.mode == Single
 		proven := b.c.mode != Session && b.c.shared.Statements.known(tail, proof{b.c.group, b.c.want.meaning}) != nil
-		if !localKind(st.Kind) && !proven || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
+		if own == nil && !localKind(st.Kind) && !proven || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
 			!proven && len(tail) != len(textOf(tail))+3 {
 			b.local = false
 		}
 		if len(name) == 0 {
-			b.parsed, b.last = true, st.Kind
+			b.parsed, b.last, b.parsing = true, st.Kind, own
 		} else {
 			b.named = true // more are worth a server
+			b.fresh, b.stands = name, own
 			b.local = b.local && b.c.roomFor(name, len(tail)+statementOverhead)
 		}
 	case wire.MsgBind:
 		b.lookBind(body)
 	case wire.MsgDescribe:
 		if len(body) != 2 || body[0] != 'P' || !b.portal || b.closed {
-			b.local = b.local && len(body) > 2 && body[0] == 'S' && b.localName(body[1:])
+			b.local = b.local && len(body) > 1 && body[0] == 'S' && b.localName(body[1:])
 		}
 	case wire.MsgExecute:
 		if len(body) < 1 || body[0] != 0 || !b.portal || b.closed {
 			b.local = false
 			return
 		}
+		b.unknown = b.local && b.command != nil && b.command.key < 0
 		switch b.kind {
 		case sqltext.Begin:
 			b.local = b.local && b.tx == wire.Idle
@@ -146,12 +180,30 @@ func (b *batch) look(m message) {
 }
 
 // note keeps what the batch's first statement is, for admission.
-func (b *batch) note(k sqltext.Kind, f sqltext.Flags) {
-	if b.request.Kind == sqltext.Other && b.request.Flags == 0 {
-		b.request = Request{k, f}
-	} else if k != sqltext.Read && k != sqltext.Probe {
-		b.request.Kind = sqltext.Other
-		b.request.Flags |= f
+func (b *batch) note(r Request) {
+	switch r.Kind {
+	case sqltext.Begin, sqltext.Empty:
+		r.Text, r.Statement = nil, nil
+	}
+	if was := b.request; was.Text != nil {
+		r.Text, r.Statement = was.Text, was.Statement
+	}
+	if b.request.Kind != sqltext.Other || b.request.Flags != 0 {
+		was := b.request
+		was.Text, was.Statement = r.Text, r.Statement
+		if r.Kind != sqltext.Read && r.Kind != sqltext.Probe {
+			was.Kind = sqltext.Other
+			was.Flags |= r.Flags
+		}
+		r = was
+	}
+	b.request = r
+}
+
+// noteStatement is note for one that was prepared before.
+func (b *batch) noteStatement(st *Statement) {
+	if st.own == nil {
+		b.note(Request{Kind: st.kind, Flags: st.flags, Text: st.text(), Statement: st})
 	}
 }
 
@@ -166,35 +218,46 @@ func (b *batch) lookBind(body []byte) {
 		b.local = false
 		return
 	}
-	k := b.last
-	if len(name) > 0 {
-		st := b.c.names.get(name)
+	k, own := b.last, b.parsing
+	switch {
+	case len(name) > 0 && b.stands != nil && string(name) == string(b.fresh):
+		k, own = b.stands.kind, b.stands
+	case len(name) > 0 || !b.parsed:
+		st := b.c.unnamed
+		if len(name) > 0 {
+			st = b.c.names.get(name)
+		}
 		if st == nil {
 			b.local = false
 			return
 		}
-		k = st.kind
-		b.note(st.kind, st.flags)
-	} else if !b.parsed {
-		if b.c.unnamed == nil {
-			b.local = false
-			return
-		}
-		k = b.c.unnamed.kind
-		b.note(k, b.c.unnamed.flags)
+		k, own = st.kind, st.own
+		b.noteStatement(st)
 	}
+	b.own = b.own || own != nil
 	b.blocks = b.blocks || k == sqltext.Begin && b.c.mode == Single
 	// Formats and parameters: none of the latter for what is answered here.
-	if len(portal) > 0 || !localKind(k) || !noParameters(rest) {
+	if len(portal) > 0 || own == nil && !localKind(k) || !noParameters(rest) {
 		b.local = false
 	}
-	b.portal, b.kind = true, k
+	b.portal, b.kind, b.command = true, k, own
 }
 
 // localName reports whether a described statement is one answered here.
 func (b *batch) localName(z []byte) bool {
-	st := b.c.names.get(z[:len(z)-1])
-	return st != nil && localKind(st.kind)
+	name := z[:len(z)-1]
+	switch {
+	case b.closed:
+		return false
+	case len(name) == 0 && b.parsed:
+		return b.parsing != nil
+	case len(name) == 0:
+		return b.c.bindsOwn(nil) != nil
+	case b.stands != nil && string(name) == string(b.fresh):
+		return true
+	}
+	st := b.c.names.get(name)
+	return st != nil && st.local()
 }
 
 // noParameters reads a Bind body behind the names.
@@ -220,6 +283,9 @@ func localKind(k sqltext.Kind) bool {
 // answerBatch runs a batch that look has found to need no server.
 func (c *Client) answerBatch(raw []byte, p *Plan) int {
 	var portal *Statement
+	if pt := c.ownPortal(nil); pt != nil {
+		portal = pt.st
+	}
 	for at := 0; at < len(raw); {
 		m, _ := c.header(raw[at:])
 		at += m.size
@@ -233,32 +299,62 @@ func (c *Client) answerBatch(raw []byte, p *Plan) int {
 		case wire.MsgBind:
 			c.counts.Binds++
 			_, rest, _ := cstring(body)
-			name, _, _ := cstring(rest)
+			name, rest, _ := cstring(rest)
 			if portal = c.unnamed; len(name) > 0 {
 				portal = c.names.get(name)
 			}
+			c.closeOwn(nil)
+			if portal.own != nil {
+				c.bindOwn(nil, portal, rest)
+			}
 			p.empty(wire.MsgBindComplete)
 		case wire.MsgDescribe:
-			if body[0] == 'S' {
-				p.client(p.build(func(dst []byte) []byte {
-					return wire.AppendMessage(dst, wire.MsgParameterDescription, []byte{0, 0})
-				}))
-			}
-			p.empty(wire.MsgNoData)
+			c.describeLocal(body, portal, p)
 		case wire.MsgExecute:
 			if portal.kind == sqltext.Begin {
 				c.dropBegin()
 				c.begin = retain(portal)
 			}
-			p.client(p.build(func(dst []byte) []byte { return c.run(dst, portal.kind, portal.flags, "") }))
+			p.client(p.build(func(dst []byte) []byte {
+				if portal.own != nil {
+					return c.runOwn(dst, portal.own, c.tx == wire.InTransaction, c.ownPortal(nil).run(limitOf(body)))
+				}
+				return c.run(dst, portal.kind, portal.flags, "")
+			}))
 		case wire.MsgClose:
 			c.forget(body)
 			p.empty(wire.MsgCloseComplete)
 		case wire.MsgSync:
+			if c.tx == wire.Idle {
+				c.endOwn(true)
+				c.dropPortals()
+			}
 			p.client(p.build(func(dst []byte) []byte { return wire.AppendReadyForQuery(dst, c.tx) }))
 		}
 	}
 	return len(raw)
+}
+
+// describeLocal answers a Describe of what needs no server.
+func (c *Client) describeLocal(body []byte, portal *Statement, p *Plan) {
+	st, form := portal, ownForm(0)
+	if pt := c.ownPortal(nil); pt != nil {
+		form = pt.described()
+	}
+	if body[0] == 'S' {
+		if st = c.unnamed; len(body) > 2 {
+			st = c.names.get(body[1 : len(body)-1])
+		}
+		form = 0
+		p.client(p.build(func(dst []byte) []byte {
+			return wire.AppendMessage(dst, wire.MsgParameterDescription, noParameterTypes)
+		}))
+	}
+	if st.own == nil {
+		p.empty(wire.MsgNoData)
+		return
+	}
+	p.client(p.build(func(dst []byte) []byte { return appendOwnRow(dst, st.own, form) }))
 }
 
 // empty adds a message without a body for the client.
@@ -271,7 +367,7 @@ func (c *Client) define(name, tail []byte) {
 	st := c.shared.Statements.intern(tail)
 	if st == nil {
 		cl := sqltext.Classify(textOf(tail))
-		st = &Statement{tail: string(tail), kind: cl.Kind, flags: cl.Flags, refs: 1}
+		st = &Statement{tail: string(tail), kind: cl.Kind, flags: cl.Flags, own: ownTail(cl, tail), refs: 1}
 	}
 	if len(name) == 0 {
 		c.setUnnamed(st)
@@ -284,6 +380,7 @@ func (c *Client) define(name, tail []byte) {
 func (c *Client) forget(body []byte) {
 	name := body[1 : len(body)-1]
 	if body[0] != 'S' {
+		c.closeOwn(name)
 		return
 	}
 	if len(name) == 0 {

@@ -8,8 +8,12 @@ import "github.com/pgweir/pgweir/wire"
 func (c *Client) Bind(s *Server, p *Plan) {
 	c.server, s.client, s.orphan, s.touched = s, c, false, false
 	s.begun, s.beginFailed = false, false // of a client that has left meanwhile
-	s.counts, s.opening, s.reset = c.counts, false, resetting{}
+	s.counts, s.opening, s.reset, s.block = c.counts, false, resetting{}, false
 	s.replied, s.stopped = false, false
+	c.shared.asked = asked{}
+	if c.own != nil {
+		c.own.failed = false
+	}
 	if c.want.temp && !c.starting {
 		s.dirt |= dirtSession
 	}
@@ -102,6 +106,7 @@ func (c *Client) Unbind() *Server {
 	s := c.server
 	c.server, s.client = nil, nil
 	c.awaitParams, c.awaitBegin, c.stalled = false, false, false
+	c.dropPortals()
 	s.failure = nil
 	s.foreign = s.foreign || s.unnamed != nil
 	s.setUnnamed(nil)

@@ -56,11 +56,14 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 		if !m.complete() {
 			return 0, None
 		}
+		if n, done := c.executeOwn(m, p); done {
+			return n, None
+		}
 		if c.ending != "" {
 			c.ended()
 		}
 		c.resetExecute()
-		s.push(entry{kind: kExecute, clears: c.clearing})
+		s.push(entry{kind: kExecute, clears: c.clearing, resetsOwn: c.resetsOwn})
 		if c.clearing { // its answer is waited for, so it must come
 			c.clearing = false
 			n := c.take(m, p, false)
@@ -220,7 +223,15 @@ func (c *Client) query(m message, p *Plan) int {
 		}
 		s.opening = st.Flags&sqltext.Multi != 0 || !m.complete()
 	}
-	e := entry{kind: kQuery}
+	e := entry{kind: kQuery, resetsOwn: st.Kind == sqltext.Reset && nameOf(st, text) == resetAll}
+	if m.complete() {
+		if o := ownOf(st, text); o != nil {
+			if n, done := c.queryOwn(o, m, p); done {
+				return n
+			}
+		}
+	}
+	c.dropPortals()
 	if m.complete() && c.resetQuery(c.resetsText(st, text), &e) {
 		return 0
 	}
@@ -373,6 +384,15 @@ func (c *Client) parse(m message, p *Plan) (int, Event) {
 		c.poison(tooMany, p)
 		return m.size, None
 	}
+	if st.own != nil {
+		n, done := c.parseOwn(name, st, m, p)
+		if done && n == 0 {
+			c.shared.Statements.release(st)
+		}
+		if done {
+			return n, None
+		}
+	}
 	alias := st.aliasOf(name)
 	key := alias.name
 	c.addName(alias)
@@ -402,12 +422,27 @@ func (c *Client) parseUnnamed(m message, tail []byte, p *Plan) int {
 		return 0
 	}
 	e := entry{kind: kParse}
-	if c.unnamed == nil || c.unnamed.tail != string(tail) {
-		st := c.shared.Statements.intern(tail)
-		if st == nil { // remembered by nobody, good for this transaction only
+	st := c.unnamed
+	changed := st == nil || st.tail != string(tail)
+	if changed {
+		if st = c.shared.Statements.intern(tail); st == nil { // remembered by nobody, good for this transaction only
 			cl := sqltext.Classify(textOf(tail))
-			st = &Statement{kind: cl.Kind, flags: cl.Flags, refs: 1}
+			st = &Statement{kind: cl.Kind, flags: cl.Flags, own: ownTail(cl, tail), refs: 1}
 		}
+	}
+	if st.own != nil {
+		n, done := c.parseOwn(nil, retain(st), m, p)
+		if !done || n == 0 {
+			c.shared.Statements.release(st)
+		}
+		if done {
+			if changed {
+				c.shared.Statements.release(st)
+			}
+			return n
+		}
+	}
+	if changed {
 		e.old, e.changed = c.unnamed, true // until it is known whether this one was read
 		c.unnamed = st
 	}

@@ -46,14 +46,24 @@ type Client struct {
 	clearing    bool        // the portal that was bound last drops all names
 	ending      string      // the name that the unnamed statement deallocates
 	reset       string      // what the portal that was bound last sets back
-	request     Request
-	portal      *Statement // bound in a failed transaction without a server
+	request     struct {
+		Kind  sqltext.Kind
+		Flags sqltext.Flags
+	}
+	portal    *Statement // bound in a failed transaction without a server
+	own       *ownState  // what it has set of pgweir's own parameters, if anything
+	resetsOwn bool       // the portal that was bound last is of a RESET ALL
 }
 
 // Request describes the request for which the last Acquire asked.
 type Request struct {
 	Kind  sqltext.Kind
 	Flags sqltext.Flags
+	// Text is that of its first statement that is more than a BEGIN, as far as it has come;
+	// nil if there is none. It is valid until the next call of any client's Input.
+	Text []byte
+	// Statement is that statement, if it was prepared before.
+	Statement *Statement
 }
 
 // NewClient returns the state of a session that starts with the given settings.
@@ -70,7 +80,13 @@ func (c *Client) Server() *Server { return c.server }
 func (c *Client) Params() *Params { return c.want }
 
 // Request returns what the last Acquire was for.
-func (c *Client) Request() Request { return c.request }
+func (c *Client) Request() Request {
+	r := Request{Kind: c.request.Kind, Flags: c.request.Flags}
+	if a := &c.shared.asked; a.by == c {
+		r.Text, r.Statement = a.text, a.st
+	}
+	return r
+}
 
 // Tx returns the transaction state as the client knows it while unbound.
 func (c *Client) Tx() byte { return c.tx }
@@ -118,6 +134,7 @@ func (c *Client) Free() {
 	t.release(c.unnamed)
 	t.release(c.begin)
 	c.unnamed, c.begin = nil, nil
+	c.dropPortals()
 }
 
 // Input takes bytes from the client. It returns how many it has used; the rest

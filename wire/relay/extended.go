@@ -23,14 +23,20 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 		return 0, Violation
 	}
 	s := c.server
-	c.clearing, c.reset = false, ""
+	if st := c.bindsOwn(name); st != nil {
+		if n, done := c.bindCommand(portal, rest, st, m, p); done {
+			return n, None
+		}
+	}
+	c.closeOwn(portal)
+	c.clearing, c.reset, c.resetsOwn = false, "", false
 	if c.runsBegin(name) {
 		return c.refuseBlock(m, p), None
 	}
 	if len(name) == 0 {
 		c.ensureUnnamed(p)
 		if c.unnamed != nil {
-			c.reset = c.resets(c.unnamed.kind, c.unnamed.paramName())
+			c.reset, c.resetsOwn = c.resets(c.unnamed.kind, c.unnamed.paramName()), c.unnamed.resetsAll()
 		}
 		if c.unnamed != nil && clearsNames(c.unnamed) {
 			s.forgetPrepared()
@@ -81,7 +87,7 @@ func ours(name []byte) bool { return bytes.HasPrefix(name, []byte(namePrefix)) }
 func (c *Client) use(st *Statement, p *Plan) *prepared {
 	s := c.server
 	s.mark(st)
-	c.reset = c.resets(st.kind, st.paramName())
+	c.reset, c.resetsOwn = c.resets(st.kind, st.paramName()), st.resetsAll()
 	prep := c.ensure(st, p)
 	if clearsNames(st) {
 		s.forgetPrepared()
@@ -119,6 +125,9 @@ func (c *Client) describe(m message, p *Plan) (int, Event) {
 	what, name, ev := c.target(m)
 	if name == nil {
 		return 0, ev
+	}
+	if n, done := c.describeOwn(what, name, m, p); done {
+		return n, None
 	}
 	s := c.server
 	if what == 'P' {
@@ -167,6 +176,10 @@ func (c *Client) close(m message, p *Plan) (int, Event) {
 		return 0, ev
 	}
 	s := c.server
+	if what == 'P' && c.closeOwn(name) {
+		c.fake(entry{kind: kClose}, p)
+		return m.size, None
+	}
 	if what == 'S' && len(name) > 0 {
 		if i := c.names.find(name); i >= 0 {
 			key, st := c.dropName(i)
@@ -196,13 +209,7 @@ func (s *Server) runFakes(p *Plan) {
 		switch {
 		case e.kind == kCopyEnd:
 		case e.fate == fake:
-			if !s.orphan {
-				typ := wire.MsgParseComplete
-				if e.kind == kClose {
-					typ = wire.MsgCloseComplete
-				}
-				p.client(p.build(func(dst []byte) []byte { return wire.AppendEmpty(dst, typ) }))
-			}
+			s.answerFake(e, p)
 			s.shared.Statements.release(e.old)
 		default:
 			return

@@ -23,6 +23,9 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 	}
 	s.reset.seen = false
 	s.heed(raw)
+	if c := s.client; c != nil && c.own != nil {
+		c.own.failed = true
+	}
 	e := s.fifo.first()
 	switch e.inj {
 	case injReset, injRollback, injProbe:
@@ -82,6 +85,9 @@ func (s *Server) tell(e *wire.Error, p *Plan) {
 // skipToSync drops the entries that the server will not answer: all up to the
 // next Sync, which may still have to come. The first is the one that failed.
 func (s *Server) skipToSync() {
+	if s.client != nil {
+		s.client.dropPortals() // as the server has: they go with the transaction
+	}
 	q := s.fifo.rest()
 	n := 0
 	for n < len(q) && q[n].kind != kSync {

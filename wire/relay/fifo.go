@@ -43,11 +43,14 @@ type entry struct {
 	changed bool
 	// clears: the message drops all of the client's names.
 	clears bool
-	resets string      // what it sets back to the values of the client\'s login
-	prep   *prepared   // Parse, Close: the statement on the server
-	old    *Statement  // what the client's name, or no name, stood for before
-	name   string      // the client's name that this message defined or closed
-	err    *wire.Error // fate replace
+	// resetsOwn: the statement sets pgweir's own parameters back.
+	resetsOwn bool
+	form      ownForm     // fate fake: how the result looks
+	resets    string      // what it sets back to the values of the client\'s login
+	prep      *prepared   // Parse, Close: the statement on the server
+	old       *Statement  // what the client's name, or no name, stood for before
+	name      string      // the client's name that this message defined or closed
+	err       *wire.Error // fate replace
 }
 
 // inject says which of our own messages an entry belongs to.
@@ -97,7 +100,7 @@ func (f *fifo) empty() bool { return f.total == 0 }
 
 // plain reports whether equal entries may share one element.
 func (e *entry) plain() bool {
-	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && !e.changed && !e.clears && e.resets == "" && e.inj == injNone
+	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && !e.changed && !e.clears && !e.resetsOwn && e.resets == "" && e.inj == injNone
 }
 
 func (f *fifo) push(e entry) {

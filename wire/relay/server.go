@@ -16,6 +16,15 @@ type Shared struct {
 	MaxOutstanding int
 	groups         uint32
 	rest           Counts
+	asked          asked
+}
+
+// asked is the text of the request for which the last Acquire asked, here because it is
+// wanted once, and clients are many.
+type asked struct {
+	by   *Client
+	text []byte
+	st   *Statement
 }
 
 // NewGroup numbers a database and role.
@@ -91,6 +100,7 @@ type Server struct {
 	begun       bool // the pending BEGIN was sent and is not answered: nothing may follow the first request
 	beginFailed bool // the pending BEGIN failed: the client is told 'E'
 	touched     bool // the bound client has sent something
+	block       bool // it is known that a transaction block has been opened, before tx says so
 	counts      *Counts
 	fresh       bool // the open batch has its own unnamed statement
 	foreign     bool // an unnamed statement of an earlier client may be there

@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"slices"
+	"unsafe"
 
 	"github.com/pgweir/pgweir/wire/sqltext"
 )
@@ -14,7 +15,9 @@ type Statement struct {
 	kind  sqltext.Kind
 	flags sqltext.Flags
 	refs  int32
-	owned bool // in the table
+	owned bool        // in the table
+	own   *ownCommand // it is about one of pgweir's own parameters
+	shape uint64      // its fingerprint, once it was asked for
 	// alias is the name that a client gave it last. The next will call it the
 	// same, and then shares it.
 	alias *named
@@ -85,7 +88,7 @@ func (t *Statements) intern(tail []byte) *Statement {
 	}
 	st := &Statement{tail: string(tail), refs: 1, owned: true}
 	c := sqltext.Classify(textOf(tail))
-	st.kind, st.flags = c.Kind, c.Flags
+	st.kind, st.flags, st.own = c.Kind, c.Flags, ownTail(c, tail)
 	t.byTail[st.tail] = st
 	t.bytes += cost
 	return st
@@ -117,6 +120,22 @@ func textOf(tail []byte) []byte {
 	}
 	return tail
 }
+
+// Fingerprint returns the text's shape; 0 = it is not known. It is computed once.
+func (st *Statement) Fingerprint() uint64 {
+	if st.shape == 0 && st.tail != "" {
+		st.shape = sqltext.Fingerprint(st.text())
+	}
+	return st.shape
+}
+
+// text returns the statement's text, which nobody may change.
+func (st *Statement) text() []byte {
+	return textOf(unsafe.Slice(unsafe.StringData(st.tail), len(st.tail)))
+}
+
+// local reports whether running the statement needs no server.
+func (st *Statement) local() bool { return st.own != nil || localKind(st.kind) }
 
 // names is a client's prepared statements. Most clients have few, so it is a
 // slice until it grows long.

@@ -18,6 +18,10 @@ func (c *Client) unbound(m message, p *Plan) (int, Event) {
 		if !m.complete() {
 			return 0, None
 		}
+		if c.tx == wire.Idle {
+			c.endOwn(!c.skip)
+			c.dropPortals()
+		}
 		c.skip = false
 		p.client(p.build(func(dst []byte) []byte { return wire.AppendReadyForQuery(dst, c.tx) }))
 		return c.take(m, p, true), None
@@ -44,7 +48,8 @@ func (c *Client) unbound(m message, p *Plan) (int, Event) {
 
 // acquire asks for a server, or refuses if that is what was decided.
 func (c *Client) acquire(m message, r Request, p *Plan) (int, Event) {
-	c.request = r
+	c.request.Kind, c.request.Flags = r.Kind, r.Flags
+	c.shared.asked = asked{c, r.Text, r.Statement}
 	if c.refusal == nil {
 		return 0, Acquire
 	}
@@ -52,7 +57,7 @@ func (c *Client) acquire(m message, r Request, p *Plan) (int, Event) {
 		c.beginRefused(m.body(), p)
 	}
 	e := c.refusal
-	c.refusal = nil
+	c.refusal, c.shared.asked = nil, asked{}
 	if c.tx == wire.InTransaction {
 		c.tx = wire.InFailed // the BEGIN is kept for AND CHAIN
 	}
@@ -118,7 +123,7 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 		text = text[:end]
 	}
 	st := sqltext.Classify(text)
-	r := Request{st.Kind, st.Flags}
+	r := Request{Kind: st.Kind, Flags: st.Flags, Text: text}
 	if c.tx == wire.InFailed && !endsTx(st.Kind) && st.Kind != sqltext.Empty {
 		if st.Kind == sqltext.RollbackTo {
 			return c.refuse(m, noSavepoint(st.Name(text)), p), None
@@ -126,8 +131,12 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 		return c.refuse(m, abortedTx, p), None
 	}
 	if !m.complete() {
-		return c.acquire(m, Request{}, p)
+		return c.acquire(m, Request{Text: text}, p)
 	}
+	if o := ownOf(st, text); o != nil {
+		return c.unboundOwn(o, m, p), None
+	}
+	c.dropPortals()
 	var name string
 	switch st.Kind {
 	case sqltext.Empty, sqltext.Commit, sqltext.Rollback:
@@ -190,6 +199,7 @@ func (c *Client) run(dst []byte, k sqltext.Kind, f sqltext.Flags, name string) [
 		}
 		c.tx = wire.Idle
 		c.dropBegin()
+		c.endOwn(tag == "COMMIT")
 		return wire.AppendCommandComplete(dst, tag)
 	case sqltext.CommitChain, sqltext.RollbackChain:
 		tag := "ROLLBACK"
@@ -197,10 +207,13 @@ func (c *Client) run(dst []byte, k sqltext.Kind, f sqltext.Flags, name string) [
 			tag = "COMMIT"
 		}
 		c.tx = wire.InTransaction // with what the BEGIN asked for
+		c.endOwn(tag == "COMMIT")
 		return wire.AppendCommandComplete(dst, tag)
 	case sqltext.Discard:
 		c.forgetNames()
 		c.want = c.initial
+		c.resetOwn()
+		c.endOwn(true)
 		return wire.AppendCommandComplete(dst, "DISCARD ALL")
 	case sqltext.DeallocateAll:
 		c.forgetNames()

@@ -81,3 +81,25 @@ func lower(b []byte) {
 		}
 	}
 }
+
+// Values returns what Set and SetLocal assign as it is written, a list with its commas;
+// empty for all other kinds and for those with words of their own, such as SET TIME ZONE.
+// The text must be the one that was classified.
+func (s Statement) Values(text []byte) []byte {
+	if s.Kind != Set && s.Kind != SetLocal || s.alias != aliasNone || int(s.nameEnd) > len(text) {
+		return nil
+	}
+	sc := scanner{src: text, pos: int(s.nameEnd)}
+	sc.next() // "=" or TO
+	start, end := -1, 0
+	for t := sc.next(); t != tokEOF && t != tokSemicolon; t = sc.next() {
+		if start < 0 {
+			start = sc.start
+		}
+		end = sc.pos
+	}
+	if start < 0 {
+		return nil
+	}
+	return text[start:end]
+}

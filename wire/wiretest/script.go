@@ -28,6 +28,7 @@ const (
 	Cancels                           // OpCancel, often in a sleep
 	Abrupt                            // ends without Terminate
 	Malformed                         // bytes that are not the protocol
+	Own                               // SET, RESET and SHOW of pgweir's own parameters
 )
 
 // ScriptOptions bounds what Script makes.

@@ -35,6 +35,7 @@ func (s *scripter) piece() {
 		{3, Reported, s.settings},
 		{1, Unreported, s.unreported},
 		{1, Discards, s.discard},
+		{1, Own, s.own},
 		{1, Listens, func() { s.query(s.tag("listen news")) }},
 		{2, Sleeps | Cancels, s.cancelled},
 	}

@@ -158,6 +158,9 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 			c.params = w.startup()
 			script.Without = wiretest.Discards | wiretest.Reported | wiretest.Unreported
 		}
+		if o.TextLimit < 100 {
+			script.Without |= wiretest.Own // of a text that is too long only the beginning may be seen
+		}
 		if o.Modes {
 			c.mode = relay.Mode(rnd.IntN(modes))
 		}
