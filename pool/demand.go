@@ -99,19 +99,20 @@ func (s *Set) Demand(k admission.Key, waiting, free int, now int64) {
 	s.review(k)
 }
 
-// Down implements admission.Downer.
+// Down implements admission.Downer: k has no server, and its last dial has failed or the
+// server turns away those of all keys.
 func (s *Set) Down(k admission.Key) bool {
 	if int(k) >= len(s.keys) {
-		return false
+		return s.throttle.on
 	}
 	e := &s.keys[k]
-	return e.failures > 0 && e.count[Idle]+e.count[Busy] == 0
+	return (e.failures > 0 || s.throttle.on) && e.count[Idle]+e.count[Busy] == 0
 }
 
 // Warming implements admission.Warmer: servers are on their way, or k may get
 // one at once, and its last dial did not fail.
 func (s *Set) Warming(k admission.Key) bool {
-	return s.hushed == 0 && s.key(k).failures == 0 && (s.count[Dialling] > 0 || s.room(k) && !s.atLimit(k))
+	return s.hushed == 0 && !s.throttle.on && s.key(k).failures == 0 && (s.count[Dialling] > 0 || s.room(k) && !s.atLimit(k))
 }
 
 // Changes implements admission.Changer.

@@ -9,6 +9,7 @@ func (s *Set) Fire(now int64) (next int64) {
 	s.see(now)
 	next = min(s.fireIdle(now), s.fireLifetime(now), s.fireRetry(now))
 	s.endHush(now)
+	next = min(next, s.slow(now))
 	s.supply()
 	return min(next, s.startAt())
 }
@@ -138,14 +139,26 @@ func (s *Set) parallel() int {
 	return max(s.opts.Budget, 1)
 }
 
+// rate is how many dials may start per second.
 func (s *Set) rate() float64 {
-	if s.opts.ConnectRate > 0 {
-		return s.opts.ConnectRate
+	rate := s.opts.ConnectRate
+	if rate <= 0 {
+		rate = float64(max(s.opts.Budget, 1))
 	}
-	return float64(max(s.opts.Budget, 1))
+	if s.throttle.on {
+		return max(rate*(1-s.throttle.refused(s.now)), min(rate, leastRate))
+	}
+	return rate
 }
 
-func (s *Set) burst() float64 { return max(float64(s.parallel()), s.rate()) }
+// burst is how many may start at once. While the server turns dials away, one shows whether
+// it still does.
+func (s *Set) burst() float64 {
+	if s.throttle.on {
+		return 1
+	}
+	return max(float64(s.parallel()), s.rate())
+}
 
 // refill brings the dials' token bucket up to date and returns its content.
 func (s *Set) refill() float64 {

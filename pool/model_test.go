@@ -38,6 +38,7 @@ func TestGateAndSetAgreeWithModel(t *testing.T) {
 		p, o := drawPlan(t, workloads), drawOptions(t)
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		w := newWorld(p, o, rnd.Float64, 16, keys)
+		w.crammed = rapid.Bool().Draw(t, "crammed")
 		for i, s := range w.sessions {
 			s.w.Workload = uint16(rapid.IntRange(0, workloads-1).Draw(t, "workload"))
 			s.w.Reserved = w.reserved(s.w.Key) && i%2 == 0

@@ -77,6 +77,7 @@ type Set struct {
 	tokens   float64
 	tokensAt int64
 
+	throttle  throttle
 	hushed    int64 // no dials before, because the server is full; 0 = it is not
 	nextIdle  int64 // not after the first end of an idle timeout
 	nextLife  int64 // not after the first expiry of an idle server
@@ -236,6 +237,7 @@ func (s *Set) Dialed(now int64, sv *Server, ok, permanent bool) (idle bool) {
 	}
 	k.failures, k.retryAt = 0, 0
 	s.changes++
+	s.took(now)
 	return s.settle(now, sv)
 }
 

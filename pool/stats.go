@@ -23,11 +23,20 @@ type Stats struct {
 	Moved    uint64 // servers given up for another key
 	TimedOut uint64 // closed after the idle timeout
 	Outlived uint64 // closed for their age
+
+	// Slowed is the part of the dials that are not started because the server turns them
+	// away; 0 = none.
+	Slowed float64
 }
 
 // Stats returns a snapshot of the whole set.
 func (s *Set) Stats() Stats {
+	slowed := 0.0
+	if s.throttle.on {
+		slowed = s.throttle.refused(s.now)
+	}
 	return Stats{
+		Slowed: slowed,
 		Budget: s.opts.Budget, Reserve: s.opts.Reserve, Ordinary: s.ordinary, Dialling: s.count[Dialling], Idle: s.count[Idle], Busy: s.count[Busy],
 		Closing: s.count[Closing], Held: s.held,
 		Dials: s.stats.dials, Failures: s.stats.failures, Moved: s.stats.moved,

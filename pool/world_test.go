@@ -48,6 +48,7 @@ type world struct {
 	all      bool // paused
 	mixed    bool // somebody has asked for a transaction
 	hopeless bool // a login was refused for good just now
+	crammed  bool // dials fail because the server has no room
 	admits   int
 	lastOf   map[admission.Waiter]int // order of the last grant of a kind, probes and reserved not counted
 	granted  int
@@ -375,6 +376,9 @@ func (w *world) dialled(i int, ok, permanent bool) {
 	w.dials = slices.Delete(w.dials, i, i+1)
 	if !ok {
 		delete(w.sockets, sv)
+		if !permanent {
+			w.set.Refused(w.now, w.crammed)
+		}
 	}
 	if w.set.Dialed(w.now, sv, ok, permanent) {
 		w.supplied(sv)

@@ -141,11 +141,21 @@ func (up *cluster) dialFailed(sv *session.Server, err error) {
 		info := sv.Info()
 		up.px.failures.note(up.px.o.Log, info.Database+"\x00"+info.Role+"\x00"+e.Code, now, "login to server failed",
 			"upstream", up.name, "database", info.Database, "role", info.Role, "error", err)
-		if _, full := upstream.Full(err); full {
-			up.core.Full(now)
-		}
+		up.judge(err, now)
 		up.core.Dialed(now, sv, nil, nil, e, upstream.Permanent(err))
 	})
+}
+
+// judge tells the core if a login has failed for a reason that concerns all.
+func (up *cluster) judge(err error, now int64) {
+	key, all := upstream.Full(err)
+	_, password := errors.AsType[*upstream.PasswordError](err)
+	switch {
+	case all:
+		up.core.Full(now)
+	case !key && !password && !upstream.Permanent(err) && up.px.life.Err() == nil:
+		up.core.Away(now)
+	}
 }
 
 // cancelTimeout bounds a CancelRequest of ours.

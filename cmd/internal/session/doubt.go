@@ -21,8 +21,16 @@ func (sv *Server) Unanswered() int64 { return sv.busyAt }
 const hush = 500e6
 
 // Full reports that the server has no room for anybody: one login after the other would
-// only be refused.
+// only be refused. Say it before Dialed.
 func (co *Core) Full(now int64) {
+	co.set.Refused(now, true)
 	co.set.Hush(now, now+hush)
+	co.timer = true
+}
+
+// Away reports that a login has failed for a reason that concerns all: the server cannot be
+// reached, or lets nobody in now. Say it before Dialed.
+func (co *Core) Away(now int64) {
+	co.set.Refused(now, false)
 	co.timer = true
 }

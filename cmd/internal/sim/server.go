@@ -32,6 +32,11 @@ func (w *world) Dial(sv *session.Server) {
 	w.after(w.delay(3_000_000), func() {
 		if w.rnd.IntN(100) < w.o.DialFailures {
 			w.open(-1)
+			if w.rnd.IntN(2) == 0 {
+				w.core.Away(w.now)
+			} else {
+				w.core.Full(w.now)
+			}
 			w.core.Dialed(w.now, sv, nil, nil, &wire.Error{Severity: "FATAL", Code: "57P03", Message: "the database system is starting up"}, false)
 			w.afterHandler()
 			return
