@@ -45,6 +45,7 @@ func commands() []command {
 		serveCommand(),
 		checkCommand(),
 		demoCommand(),
+		benchCommand(),
 		simulateCommand(),
 		versionCommand(),
 		helpCommand(),

@@ -2,6 +2,9 @@ package bench
 
 import (
 	"maps"
+	"net"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -84,4 +87,17 @@ func (s *Stream) groups() int {
 		return len(s.Tenants)
 	}
 	return 1
+}
+
+// Address is where a URL leads, without who and without secrets; a word for it if that
+// can't be read.
+func Address(url string) string {
+	config, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return "postgres"
+	}
+	if strings.HasPrefix(config.Host, "/") {
+		return config.Host
+	}
+	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
 }
