@@ -27,6 +27,18 @@ max_wait = "1s"
 [[workload]]
 name = "batch \"x\""
 match = { role = ["cron"] }
+[role.app]
+max_class = "critical_plus"
+[role."*"]
+[[rate]]
+per = "tenant"
+rate = "150/s"
+[[rate]]
+name = "heavy"
+per = "role"
+rate = "500ms/s"
+burst = "2s"
+match = { role = ["cron"] }
 `
 
 // with parses a text with what was typed at the console.
@@ -179,6 +191,10 @@ func FuzzSET(f *testing.F) {
 		{"a.b.c", "{ x = 1 }"},
 		{"x\n", "\n"},
 		{"listen", `[":1", "/a"]`},
+		{"api.max_wait", `{ critical = "1s", sheddable = "20ms" }`},
+		{"heavy.rate", "10/m"},
+		{"heavy.burst", "auto"},
+		{"tenant", `["free-*"]`},
 		{"''.''", "'''"},
 	} {
 		f.Add(seed[0], seed[1])
