@@ -111,13 +111,12 @@ func TestBlocks(t *testing.T) {
 // a block is no time without one.
 func TestLevelsAreForgiven(t *testing.T) {
 	e, who := NewEscalation(), party1()
-	s, now := hammer(e, sec, who, Block, 120, ms)
+	s, _ := hammer(e, sec, who, Block, 120, ms)
 	if !s.Blocked {
 		t.Fatal("not blocked")
 	}
 	end := s.Block.Until
-	now = end + calm - 1
-	if s := e.Refused(now, who, Block, false, 100*ms); s.Hold == 0 || e.byName[who].Level != levelBlock {
+	if s := e.Refused(end+calm-1, who, Block, false, 100*ms); s.Hold == 0 || e.byName[who].Level != levelBlock {
 		t.Errorf("29.9 s after the block: %+v", s)
 	}
 	if e.Refused(end+calm, who, Block, false, ms); e.byName[who].Level != levelDelay {

@@ -143,6 +143,16 @@ func (l *Limiter) Take(now int64, b *Bucket, cost int64) (ok bool, wait int64) {
 	return true, 0
 }
 
+// Refund puts cost back that was taken for nothing.
+func (l *Limiter) Refund(b *Bucket, cost int64) {
+	if b.rule == nil || b.rule.dead {
+		return
+	}
+	if full, known := l.find(b); known {
+		l.table.full[b.at] = max(full-b.rule.span(cost), 0)
+	}
+}
+
 // Charge takes cost from the bucket in any case. The debt is never more than what a full
 // bucket holds: what is beyond that is forgiven.
 func (l *Limiter) Charge(now int64, b *Bucket, cost int64) {

@@ -213,6 +213,27 @@ func TestServerTimeIsChargedAfterTheFact(t *testing.T) {
 	}
 }
 
+func TestRefund(t *testing.T) {
+	l, b := one(Rule{PerSecond: 10, Burst: 3})
+	other := l.Bucket(0, "other", "")
+	l.Refund(&other, 1) // not known
+	l.Charge(sec, &b, 3)
+	l.Refund(&b, 2)
+	if ok, wait := l.Take(sec, &b, 3); ok || wait != 100*ms {
+		t.Errorf("2 of 3 are there again: took 3: %v, wait %d", ok, wait)
+	}
+	if ok, _ := l.Take(sec, &b, 2); !ok {
+		t.Error("2 of 3 are there again, and can't be taken")
+	}
+	l.Refund(&b, 1000)
+	if ok, _ := l.Take(sec, &b, 3); !ok {
+		t.Error("a full bucket")
+	}
+	if ok, _ := l.Take(sec, &b, 1); ok {
+		t.Error("a bucket holds more than its burst")
+	}
+}
+
 func TestReconfigureKeepsWhatWasTaken(t *testing.T) {
 	l := New(0)
 	l.Reconfigure(0, []Rule{{Name: "a", Keys: "role", PerSecond: 10, Burst: 20}, {Name: "b", Keys: "role", PerSecond: 1, Burst: 1}})

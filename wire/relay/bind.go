@@ -6,7 +6,7 @@ import "github.com/pgweir/pgweir/wire"
 // Settings that differ go ahead of the client's bytes; when they must be
 // accepted first, Settling reports true and Settled follows.
 func (c *Client) Bind(s *Server, p *Plan) {
-	c.server, s.client, s.orphan, s.touched = s, c, false, false
+	c.server, s.client, s.orphan, s.touched, s.statements = s, c, false, false, 0
 	s.begun, s.beginFailed = false, false // of a client that has left meanwhile
 	s.counts, s.opening, s.reset, s.block = c.counts, false, resetting{}, false
 	s.replied, s.stopped = false, false

@@ -129,6 +129,9 @@ func (s *Server) push(e entry) {
 		s.touched = true
 		c.tx = wire.Idle // the state is the server's from here on
 	}
+	if e.inj == injNone && (e.kind == kQuery || e.kind == kExecute || e.kind == kFunction) {
+		s.statements++
+	}
 	switch e.kind {
 	case kCopyEnd:
 	case kSync, kQuery, kFunction:

@@ -100,6 +100,7 @@ type Server struct {
 	begun       bool // the pending BEGIN was sent and is not answered: nothing may follow the first request
 	beginFailed bool // the pending BEGIN failed: the client is told 'E'
 	touched     bool // the bound client has sent something
+	statements  int  // of these
 	block       bool // it is known that a transaction block has been opened, before tx says so
 	counts      *Counts
 	fresh       bool // the open batch has its own unnamed statement
@@ -157,6 +158,10 @@ func (s *Server) MidMessage() bool { return s.rest > 0 && s.restForward }
 // Touched reports whether the bound client has sent anything: if not, it does
 // not matter to it when this server ends.
 func (s *Server) Touched() bool { return s.touched }
+
+// Statements is how many statements the bound client has sent: queries, portals that it has
+// run and function calls.
+func (s *Server) Statements() int { return s.statements }
 
 // Cancellable reports whether a CancelRequest sent now can only meet work of
 // the client's own: something runs and none of it is ours.

@@ -130,6 +130,10 @@ func (px *Proxy) login(conn net.Conn) {
 
 // client starts the session of a client of a database.
 func (px *Proxy) client(conn net.Conn, c *login.Client, s *Settings) {
+	if left := px.blocked.left(ipOf(conn.RemoteAddr()), c.User); left > 0 {
+		px.refuseLogin(conn, blockedLogin(left))
+		return
+	}
 	up, who, err := px.authenticate(conn, c, s)
 	if err != nil {
 		px.refuseLogin(conn, err)

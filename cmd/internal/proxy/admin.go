@@ -270,6 +270,7 @@ func (px *Proxy) Apply(ctx context.Context, s *Settings) error {
 		px.mu.Unlock()
 		px.settings.Store(s)
 		px.shared.MaxPrepared = s.MaxPrepared
+		px.limit(now, s)
 		for i := range s.Upstreams {
 			u := &s.Upstreams[i]
 			up := px.upstreams[u.Name]

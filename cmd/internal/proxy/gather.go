@@ -112,6 +112,7 @@ func (f *facts) begin(px *Proxy, now int64, out *Snapshot) {
 		}
 	}
 	f.refusals = px.refusals.list(px, now, f.at)
+	px.rateFacts(now, f.at, out)
 	out.Loop = px.loop.Stats()
 	t := px.shared.Statements
 	n, free := len(px.sessions.slots), len(px.sessions.free)

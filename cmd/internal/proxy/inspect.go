@@ -5,6 +5,7 @@ import (
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
+	"github.com/pgweir/pgweir/cmd/internal/session"
 )
 
 // Snapshot is what a proxy tells of itself. It is taken in a few turns of the event loop, the
@@ -25,12 +26,35 @@ type Snapshot struct {
 	Databases []DatabaseState // as configured, and those that "*" stands for and clients have named
 	Roles     []RoleState     // that clients have logged in as
 
+	Rates      []RateState // in the order of the file
+	Escalation session.EscalationState
+	Blocks     []BlockState // who is blocked, or was within the last hour; bounded
+
 	Refusals []RefusalState // the most frequent, bounded; the last one has empty names and stands for all others
 	Turned   []Count        // clients and requests refused that no workload counts (at the door, statements, ...), by reason
 	Ended    []Count        // sessions that ended, by reason
 	Traffic  Traffic        // of all clients since the start, also where workload, database or role are gone
 	Loop     loop.Stats
 	Memory   []MemoryState
+}
+
+// RateState is a [[rate]].
+type RateState struct {
+	Name, Per, Rate, Escalation, Mode string
+	Passed, Refused, Would            uint64 // statements; Would = would have been refused in mode enforce
+	Keys                              int    // clients, roles or tenants that are known
+	Evicted                           uint64 // that were forgotten because there were too many
+}
+
+// BlockState is a role at an address that has not heeded its refusals.
+type BlockState struct {
+	Address    string // "unix" of a Unix socket
+	Role       string
+	Level      int // 0 = it is blocked no more, and remembered; 1 = its refusals are held back; 2 = blocked
+	Since      time.Time
+	Until      time.Time // in the past if it is blocked no more
+	Blocks     int       // within the last hour
+	Violations uint64
 }
 
 // Count is a total with its label. It only grows.

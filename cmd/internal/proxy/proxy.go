@@ -29,6 +29,7 @@ type Proxy struct {
 	ending   bool          // nothing new is let in
 	watchers []*watcher
 	refusals refusals
+	rates    *session.Rates
 	failures sampler[string] // logins to servers
 	endings  [session.Reasons]uint64
 	sweptAt  int64
@@ -47,6 +48,7 @@ type Proxy struct {
 	work     sync.WaitGroup
 	spare    *spares
 	disabled names
+	blocked  blockList
 	consoles consoles
 	turned   turned
 	stop     chan Shutdown
@@ -72,11 +74,13 @@ func New(o Options) (*Proxy, error) {
 	s := o.Settings
 	s.prepare()
 	px.settings.Store(s)
+	px.rates = session.NewRates(px.block)
 	px.shared = &relay.Shared{Statements: relay.NewStatements(o.StatementMemory), MaxPrepared: s.MaxPrepared, TextLimit: o.TextLimit}
 	for i := range s.Upstreams {
 		u := &s.Upstreams[i]
 		px.upstreams[u.Name] = newCluster(px, u, s, px.shared)
 	}
+	px.limit(0, s)
 	return px, nil
 }
 

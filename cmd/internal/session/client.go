@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -20,6 +21,7 @@ const (
 	stopFull                     // it is owed too many answers
 	stopServer                   // its server does not take what it sends
 	stopSelf                     // it does not take what pgweir answers
+	stopParked                   // its refusal is held back
 	stopFault                    // it broke the protocol, and is told so after its answers
 	stopCancel                   // a cancel is under way that it has not asked for
 )
@@ -32,8 +34,9 @@ type Client struct {
 	group *Group
 	link  relay.Client
 	wait  admission.Waiter
-	since int64 // when it was let in
-	seen  int64 // when it last said something
+	meter *meter // nil until it has asked for something while there are rates
+	since int64  // when it was let in
+	seen  int64  // when it last said something
 
 	grouped    *relay.Params // the settings by which it was grouped
 	generation uint32        // and the configuration's
@@ -58,6 +61,8 @@ type Client struct {
 	key       wire.CancelKey
 	// Tag is whatever the Env attaches.
 	Tag any
+	// Address is the peer's, for rates; the zero one for a Unix socket.
+	Address netip.Addr
 }
 
 // NewClient returns a session that has authenticated. Start begins it.
@@ -168,7 +173,7 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 	if cl.ended {
 		return len(b)
 	}
-	if cl.login || cl.stops&(stopWaiting|stopSettle|stopCancel) != 0 {
+	if cl.login || cl.stops&(stopWaiting|stopSettle|stopParked|stopCancel) != 0 {
 		return 0
 	}
 	p := &co.plan
@@ -239,6 +244,11 @@ func (cl *Client) admit(now int64) bool {
 		cl.wait.Want = admission.Session
 	}
 	cl.wait.Probe = r.Kind == sqltext.Probe && !cl.login && cl.link.Tx() == wire.Idle && cl.wait.Want != admission.Session
+	if co.rates != nil && !cl.login && cl.wait.Want != admission.Session {
+		if ok, answered := cl.within(now); !ok {
+			return answered
+		}
+	}
 	v := co.gate.Admit(now, &cl.wait)
 	co.deliver(now, co.gate.Displaced(co.verdicts))
 	switch v.Outcome {
@@ -322,6 +332,7 @@ func (cl *Client) unkeep() {
 // bind joins the client and the granted server; the plan gets what goes ahead.
 func (cl *Client) bind(now int64) {
 	cl.pending = false
+	cl.server.ticket.payer = cl.meter
 	cl.link.Bind(cl.server.link, &cl.core.plan)
 }
 
@@ -403,6 +414,7 @@ func (cl *Client) refused(v admission.Verdict, now int64) {
 		co.endDraining(cl, now)
 		return
 	}
+	cl.unpaid()
 	e, reason := cl.refusal(&v), TurnedAway
 	if cl.login {
 		reason = LoginRefused

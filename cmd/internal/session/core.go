@@ -32,8 +32,10 @@ type Core struct {
 	draining bool
 	imitates bool // PgBouncer, in what it says to who is refused
 	counts   Counts
-	looks    looks // servers with work that is to be stopped, now or at its deadline
-	nextLook int64 // when Fire was told that the next one is due
+	rates    *Rates // nil = there are none
+	parked   parked // whose refusals by a rate are held back
+	looks    looks  // servers with work that is to be stopped, now or at its deadline
+	nextLook int64  // when Fire was told that the next one is due
 
 	plan       relay.Plan
 	verdicts   []admission.Verdict
@@ -162,7 +164,7 @@ func (co *Core) Fire(now int64) (next int64) {
 		next = co.set.Fire(now)
 		n, out := co.gate.Fire(now, co.verdicts)
 		co.deliver(now, out)
-		next = min(next, n, co.fireLooks(now))
+		next = min(next, n, co.fireLooks(now), co.fireParked(now))
 		acted = co.act(now)
 	}
 	co.timer = false
@@ -239,6 +241,11 @@ func (co *Core) Check() error {
 			if err := sv.check(); err != nil {
 				return fmt.Errorf("%w: %s", err, sv)
 			}
+		}
+	}
+	for i, cl := range co.parked {
+		if cl.ended || cl.meter.place != i+1 || cl.stops&stopParked == 0 || cl.server != nil || cl.wait.Waiting() {
+			return fmt.Errorf("a refusal is held back wrongly: %s", cl)
 		}
 	}
 	return co.gate.Check()

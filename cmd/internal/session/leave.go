@@ -43,7 +43,7 @@ func (cl *Client) knock() {
 	if cl.knocked || cl.group.Workload.ServesGone {
 		return
 	}
-	busy := cl.wait.Waiting()
+	busy := cl.wait.Waiting() || cl.HeldBack()
 	if sv := cl.server; sv != nil && !cl.pending {
 		busy = sv.link.Outstanding() > 0 && !sv.link.MidMessage()
 	}
@@ -97,8 +97,13 @@ func (cl *Client) CancelRequest(now int64, done func()) {
 	switch {
 	case cl.ended || cl.login:
 		done()
+	case cl.unpark():
+		cl.link.Refuse(userCancel)
+		cl.resume(stopParked)
+		done()
 	case cl.wait.Waiting():
 		co.gate.Withdraw(now, &cl.wait)
+		cl.unpaid()
 		co.timer = true
 		cl.link.Refuse(userCancel)
 		cl.resume(stopWaiting)
@@ -107,6 +112,7 @@ func (cl *Client) CancelRequest(now int64, done func()) {
 		done()
 	case cl.pending:
 		sv := cl.server
+		cl.unpaid()
 		cl.server, cl.pending, sv.client = nil, false, nil
 		cl.link.Refuse(userCancel)
 		if cl.kept != nil {
@@ -185,6 +191,7 @@ func (co *Core) end(cl *Client, reason Reason, finish bool, now int64) {
 	}
 	cl.ended = true
 	co.clients--
+	cl.unpark()
 	if cl.login {
 		defer cl.joined(nil, now)
 	}

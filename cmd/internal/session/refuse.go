@@ -26,6 +26,7 @@ func (cl *Client) refusal(v *admission.Verdict) *wire.Error {
 	if v.Reason == admission.NoServer && cl.info.failure != nil {
 		b = append(append(b, " last_error="...), cl.info.failure.Code...)
 	}
+	b = cl.appendRate(b, v)
 	e.Detail = string(b)
 	b = b[:0]
 	if t.Retry == RetryYes {

@@ -218,6 +218,7 @@ func (sv *Server) release(now int64) {
 			t.Goodput[classIndex(cl.wait.Class)]++
 		}
 		sv.answered(cl.group, now)
+		sv.charge(now)
 		cl.link.Unbind()
 		cl.server, cl.replaced = nil, 0
 		if cl.cancel {
@@ -283,6 +284,7 @@ func (sv *Server) done(now int64) {
 		sv.send(p.ToServer)
 		return // Release follows
 	}
+	sv.charge(now)
 	t, h := sv.takeTicket(), sv.takeHold()
 	if co.set.Put(now, sv.pool) { // from here on it may be somebody else's
 		co.deliver(now, co.gate.Supplied(now, sv.info.Key, co.verdicts))
@@ -295,7 +297,8 @@ func (sv *Server) done(now int64) {
 type ticket struct {
 	held  bool
 	gate  admission.Ticket
-	since int64 // when it was granted
+	payer *meter // who is charged for it; nil = nobody
+	since int64  // when it was granted
 }
 
 // hold is a connection that a session in session mode keeps, or has kept and that is not
@@ -461,6 +464,7 @@ func (sv *Server) broken(why Reason, now int64) {
 			cl = nil
 		}
 	}
+	sv.charge(now)
 	t, h := sv.takeTicket(), sv.takeHold()
 	co.set.Break(now, sv.pool)
 	co.endTicket(t, now)

@@ -1,0 +1,165 @@
+package proxy
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/pgweir/pgweir/admission/quota"
+	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/wire"
+)
+
+// parkedShare is the part of the places for clients whose refusals may be held back at a time:
+// each of them keeps its place for as long.
+const parkedShare = 20
+
+// limit puts the rates of s into force. Loop thread, or before there is one.
+func (px *Proxy) limit(now int64, s *Settings) {
+	list := make([]session.Rate, 0, len(s.Rates))
+	for i := range s.Rates {
+		list = append(list, s.Rates[i].session())
+	}
+	m := session.Matcher{Tenant: s.RateHasTenant}
+	if of := s.RatesOf; of != nil {
+		m.Of = func(who *session.Subject) []int { return of(who.Database, who.Role, who.Application, who.Address) }
+	}
+	px.rates.Reconfigure(now, list, m, max(1, s.MaxClients/parkedShare))
+	if !px.rates.Blocking() {
+		px.blocked.clear()
+	}
+	for _, up := range px.upstreams {
+		up.limit()
+	}
+}
+
+// limit keeps the upstream's clients to the rates, if there are any.
+func (up *cluster) limit() {
+	if up.px.rates.InForce() {
+		up.core.SetRates(up.px.rates)
+	} else {
+		up.core.SetRates(nil)
+	}
+}
+
+// session is the rate as sessions know it.
+func (r *Rate) session() session.Rate {
+	out := session.Rate{
+		Name: r.Name, PerSecond: r.PerSecond, ServerTime: r.ServerTime, Burst: r.Burst, Text: r.Text, Mode: r.Mode,
+	}
+	_ = out.Per.UnmarshalText([]byte(r.Per)) // the configuration knows the same words
+	switch {
+	case r.Block:
+		out.Escalation = quota.Block
+	case r.Delay:
+		out.Escalation = quota.Delay
+	}
+	return out
+}
+
+// block notes that a party is blocked from now on. Loop thread.
+func (px *Proxy) block(cl *session.Client, b quota.Blocked, alarm bool) {
+	length := time.Duration(b.Until - b.Since)
+	px.blocked.add(b.Party, time.Now().Add(length))
+	h := cl.Tag.(*clientConn)
+	px.blocked.log.note(px.o.Log, alarm, px.loop.Now(), blockMessage(alarm),
+		"client", h.addr, "role", b.Role, "for", length, "violations", b.Violations, "blocks_in_an_hour", b.Blocks,
+		"application_name", clip(cl.Application()), "what_to_do", Advice("blocked"))
+}
+
+func blockMessage(alarm bool) string {
+	if alarm {
+		return "client blocked again and again: it never heeds its refusals"
+	}
+	return "client blocked: it has not heeded its refusals"
+}
+
+// blockList is who may not log in for a while. For any goroutine.
+type blockList struct {
+	mu    sync.Mutex
+	until map[quota.Party]time.Time
+	log   sampler[bool] // owned by the loop thread
+}
+
+// mostBlocked bounds the list. It is what a quota.Escalation remembers at most.
+const mostBlocked = 10_000
+
+// add blocks a party.
+func (l *blockList) add(p quota.Party, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.until == nil {
+		l.until = make(map[quota.Party]time.Time)
+	}
+	if len(l.until) >= mostBlocked {
+		now := time.Now()
+		for p, until := range l.until {
+			if !now.Before(until) {
+				delete(l.until, p)
+			}
+		}
+	}
+	if len(l.until) < mostBlocked {
+		l.until[p] = until
+	}
+}
+
+// clear ends all blocks.
+func (l *blockList) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.until)
+}
+
+// left is for how long a role at an address may not log in; 0 = it may.
+func (l *blockList) left(address netip.Addr, role string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.until) == 0 {
+		return 0
+	}
+	p := quota.Party{Address: address, Role: role}
+	until, known := l.until[p]
+	if !known {
+		return 0
+	}
+	left := time.Until(until)
+	if left <= 0 {
+		delete(l.until, p)
+		return 0
+	}
+	return left
+}
+
+// blockedLogin is what somebody is told who may not log in for a while.
+func blockedLogin(left time.Duration) *wire.Error {
+	e := session.SayLogin("blocked")
+	e.Detail += fmt.Sprintf(" left_ms=%d", (left+time.Millisecond-1)/time.Millisecond)
+	return e
+}
+
+// mostBlocks bounds the blocks in a snapshot.
+const mostBlocks = 1000
+
+// rateFacts tells of rates and blocks. Loop thread.
+func (px *Proxy) rateFacts(now int64, at time.Time, out *Snapshot) {
+	px.rates.States(func(r session.RateState) {
+		out.Rates = append(out.Rates, RateState{
+			Name: r.Name, Per: r.Per.String(), Rate: r.Text, Escalation: r.Escalation.String(), Mode: r.Mode.String(),
+			Passed: r.Passed, Refused: r.Refused, Would: r.Would, Keys: r.Keys, Evicted: r.Evicted,
+		})
+	})
+	out.Escalation = px.rates.Escalation(now)
+	px.rates.Blocks(now, func(b quota.Blocked) bool {
+		address := "unix"
+		if b.Address.IsValid() {
+			address = b.Address.String()
+		}
+		out.Blocks = append(out.Blocks, BlockState{
+			Address: address, Role: b.Role, Level: b.Level, Since: px.wallClock(b.Since, now, at), Until: px.wallClock(b.Until, now, at),
+			Blocks: b.Blocks, Violations: b.Violations,
+		})
+		return len(out.Blocks) < mostBlocks
+	})
+}
