@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/admission/quota"
 	"github.com/pgweir/pgweir/wire/relay"
+	"github.com/pgweir/pgweir/wire/sqltext"
 )
 
 // meter is what a session knows of the rates that it is for, and what it was told by them.
@@ -15,8 +17,10 @@ type meter struct {
 	rates      *Rates
 	generation uint32        // of the rates
 	params     *relay.Params // and the settings by which they were found
+	version    uint32        // of pgweir's own parameters
 	found      []*rateRule   // for whatever tenant
-	tenant     string        // and of these, for this one:
+	home       string        // the session's tenant, where a request names none
+	tenant     string        // of the latest request, and of found what is for it:
 	uses       [pers]use
 	n          int // of uses
 
@@ -55,14 +59,42 @@ func (cl *Client) metered(r *Rates) *meter {
 	if m == nil {
 		m = &meter{}
 		cl.meter = m
-	} else if m.rates == r && m.generation == r.generation && m.params == cl.link.Params() {
+	}
+	if m.rates != r || m.generation != r.generation || m.params != cl.link.Params() {
+		m.rates, m.generation, m.params = r, r.generation, cl.link.Params()
+		m.found = r.of(&Subject{cl.group.Database, cl.group.Role, cl.Application(), cl.Address})
+		m.home = "" // its application_name may be another
+		m.serve(cl, "")
+	}
+	if len(m.found) == 0 {
 		return m
 	}
-	m.rates, m.generation, m.params = r, r.generation, cl.link.Params()
-	application := cl.Application()
-	m.found = r.of(&Subject{cl.group.Database, cl.group.Role, application, cl.Address})
-	m.serve(cl, application)
+	if version := cl.link.OwnVersion(); m.version != version || m.home == "" {
+		m.version = version
+		m.home = cmp.Or(cl.link.Own(sqltext.TagTenant), cl.Application())
+	}
+	if text := cl.link.Request().Text; sqltext.Tagged(text) {
+		m.tagged(cl, text)
+	} else if m.tenant != m.home {
+		m.serve(cl, m.home)
+	}
 	return m
+}
+
+// tagged finds the buckets for the tenant that a text names.
+func (m *meter) tagged(cl *Client, text []byte) {
+	named := []byte(nil)
+	for k, v := range sqltext.Tags(text) {
+		if k == sqltext.TagTenant {
+			named = v
+		}
+	}
+	switch {
+	case len(named) == 0 && m.tenant != m.home:
+		m.serve(cl, m.home)
+	case len(named) > 0 && m.tenant != string(named):
+		m.serve(cl, string(named))
+	}
 }
 
 // serve finds the buckets for a tenant.

@@ -45,7 +45,12 @@ func newRatedLab(t testing.TB, list ...Rate) *ratedLab {
 // ask has a client send a statement. It returns what the client was told at once, and whether
 // a server got it; if so it was answered after it had run for some time.
 func (l *ratedLab) ask(cl *Client, user *sink, runs int64) (told string, served bool) {
-	q := wire.AppendQuery(nil, "select work()")
+	return l.run(cl, user, "select work()", runs)
+}
+
+// run is ask for any statement.
+func (l *ratedLab) run(cl *Client, user *sink, text string, runs int64) (told string, served bool) {
+	q := wire.AppendQuery(nil, text)
 	user.last = nil
 	used := cl.Data(q, l.now)
 	if cl.server == nil {
@@ -462,6 +467,37 @@ func TestWhomARateIsFor(t *testing.T) {
 	l.rates.States(func(r RateState) { states = append(states, r) })
 	if states[0].Keys != 0 || states[1].Keys != 1 || states[2].Keys != 2 || states[3].Keys != 2 {
 		t.Errorf("%+v", states)
+	}
+}
+
+// The tenant is what the statement's own tag says, else what the session has set, else its
+// application_name.
+func TestWhoseStatementItIs(t *testing.T) {
+	l := newRatedLab(t, Rate{Name: "r", Per: PerTenant, PerSecond: 0.01, Burst: 1})
+	cl := l.loginAs("app")
+	user := cl.conn.(*sink)
+	for i, c := range []struct {
+		set, text string
+		served    bool
+	}{
+		{"", "select work()", true},
+		{"", "select work()", false},
+		{"", "select work() /*pgweir.tenant='a'*/", true},
+		{"", "select work() /*pgweir.tenant='a'*/", false},
+		{"", "select work() /*pgweir.class='sheddable'*/", false},
+		{"", "select work() /*pgweir.tenant='b',pgweir.class='sheddable'*/", true},
+		{"set pgweir.tenant = 'c'", "select work()", true},
+		{"", "select work()", false},
+		{"", "select work() /*pgweir.tenant='d'*/", true},
+		{"set pgweir.tenant = 'a'", "select work()", false},
+		{"reset pgweir.tenant", "select work()", false},
+	} {
+		if c.set != "" {
+			cl.Data(wire.AppendQuery(nil, c.set), l.now)
+		}
+		if told, ok := l.run(cl, user, c.text, 0); ok != c.served {
+			t.Errorf("%d: %s %s: served=%v %q", i, c.set, c.text, ok, told)
+		}
 	}
 }
 
