@@ -144,7 +144,7 @@ func ParseCheck(text string) (Check, error) {
 // String returns what [ParseCheck] reads.
 func (c Check) String() string {
 	m := c.Metric
-	m.Name += fmt.Sprintf(" %s %s", c.Op, write(c.Bound, unitOf(c.Name)))
+	m.Name += fmt.Sprintf(" %s %v%s", c.Op, c.Bound, unitOf(c.Name))
 	return m.String()
 }
 
@@ -162,17 +162,18 @@ func (c Check) Met(value float64) bool {
 
 // write writes a value with its unit: as many digits as it deserves.
 func write(v float64, u unit) string {
+	size := math.Abs(v)
 	switch {
 	case math.IsNaN(v):
 		return "-"
-	case v == math.Trunc(v) || math.Abs(v) >= 1000:
+	case v == math.Trunc(v) || size >= 100:
 		return fmt.Sprintf("%.0f%s", v, u)
-	case math.Abs(v) >= 100:
-		return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + string(u)
-	case math.Abs(v) >= 1:
-		return strings.TrimSuffix(fmt.Sprintf("%.2f", v), "0") + string(u)
+	case size >= 10:
+		return fmt.Sprintf("%.1f%s", v, u)
+	case size >= 1:
+		return fmt.Sprintf("%.2f%s", v, u)
 	default:
-		return fmt.Sprintf("%.3g%s", v, u)
+		return fmt.Sprintf("%.3f%s", v, u)
 	}
 }
 

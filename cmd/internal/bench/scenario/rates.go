@@ -55,6 +55,9 @@ func tryHints(ctx context.Context, s *Scene) error {
 	off, early := math.Inf(1), 0.0
 	for range 3 {
 		wait, told, err := untilRefused(ctx, conn)
+		if errors.Is(err, errNoRefusal) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -88,6 +91,9 @@ func ask(ctx context.Context, conn *pgconn.PgConn) error {
 	return err
 }
 
+// errNoRefusal is for a target that has no rates.
+var errNoRefusal = errors.New("a thousand statements and no refusal")
+
 // untilRefused sends statements until one is refused, and returns what that was told and
 // when.
 func untilRefused(ctx context.Context, conn *pgconn.PgConn) (wait time.Duration, told time.Time, err error) {
@@ -103,7 +109,7 @@ func untilRefused(ctx context.Context, conn *pgconn.PgConn) (wait time.Duration,
 		}
 		return wait, told, nil
 	}
-	return 0, told, errors.New("a thousand statements and no refusal")
+	return 0, told, errNoRefusal
 }
 
 // escalation has clients that do not listen.

@@ -19,7 +19,9 @@ type Options struct {
 	Against   []stage.Target // none: what the scenario says
 	Scale     float64        // makes the run longer or shorter; 0 is 1. The targets stay what they are
 	Out       io.Writer      // for progress
-	Look      func(bench.Mark)
+	// Live, if not nil, is called before each load with what is sent, and returns what to call
+	// with how it stands, about every quarter of a second, and at its end.
+	Live func(*bench.Load) (look func(bench.Mark), end func())
 }
 
 // Scene is a scenario on its stage with one target.
@@ -68,6 +70,10 @@ func Run(ctx context.Context, s Scenario, o Options) (*Report, error) {
 		}
 		fmt.Fprintf(o.Out, "%s %d/%d: %v\n", s.Name, i+1, len(targets), t)
 		outcome, err := play(ctx, s, t, st, o)
+		if errors.Is(err, stage.ErrNotInstalled) && len(o.Against) == 0 {
+			fmt.Fprintf(o.Out, "  left out: %v\n", err)
+			continue
+		}
 		if outcome != nil {
 			r.Outcomes = append(r.Outcomes, outcome)
 		}
@@ -165,8 +171,14 @@ func (s *Scene) Send(ctx context.Context, l bench.Load, events ...Event) (*bench
 	defer broken(nil)
 	going, over := context.WithCancel(ctx)
 	defer over()
+	options := bench.Options{}
+	if s.Options.Live != nil {
+		var end func()
+		options.Look, end = s.Options.Live(&l)
+		defer end()
+	}
 	var work sync.WaitGroup
-	r, err := bench.Run(ctx, target, l, bench.Options{Look: s.Options.Look, Started: func(begin time.Time) {
+	options.Started = func(begin time.Time) {
 		if s.samples != nil {
 			s.samples.restart(begin)
 		}
@@ -177,7 +189,8 @@ func (s *Scene) Send(ctx context.Context, l bench.Load, events ...Event) (*bench
 				}
 			})
 		}
-	}})
+	}
+	r, err := bench.Run(ctx, target, l, options)
 	over()
 	work.Wait()
 	if cause := context.Cause(ctx); cause != nil {

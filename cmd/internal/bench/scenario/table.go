@@ -48,6 +48,15 @@ func (r *Report) Results() []*bench.Result {
 	return list
 }
 
+// Describe writes what a scenario shows, and its targets.
+func (s *Scenario) Describe(w io.Writer) {
+	for line := range strings.Lines(s.Shows + "\n") {
+		fmt.Fprintf(w, "    %s\n", strings.TrimSpace(line))
+	}
+	fmt.Fprintf(w, "    Against: %s\n    Published: %s\n    Targets of %s: %s\n\n",
+		strings.ReplaceAll(s.Against, ",", ", "), s.Source, subject, strings.Join(s.Checks, "; "))
+}
+
 // Print writes what the scenario shows: a line for each target, with what others have
 // published below it in brackets, and the targets that the guard met and missed. It returns
 // false if one was missed.
@@ -59,16 +68,12 @@ func (r *Report) Print(w io.Writer) (met bool, err error) {
 	s := r.Scenario
 	fmt.Fprintf(w, "\n%s: %s\n", s.Name, s.Title)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	head := []string{""}
-	for _, c := range columns {
-		head = append(head, heading(c))
-	}
-	writeRow(t, head)
+	writeHead(t, columns)
 	for _, o := range r.Outcomes {
 		row := []string{o.Target}
 		for i, c := range columns {
 			v, _ := o.Value(c)
-			row = append(row, write(v, unitOf(c.Name))+mark(v, s.published(o.Target, i)))
+			row = append(row, write(v, number)+mark(v, s.published(o.Target, i)))
 		}
 		writeRow(t, row)
 		if p := s.Published[o.Target]; p != nil {
@@ -108,15 +113,34 @@ func (r *Report) printVerdicts(w io.Writer) (met bool, err error) {
 	return met, nil
 }
 
-// heading is a metric as the head of a column.
-func heading(m Metric) string {
-	u := unitOf(m.Name)
-	name := m.Name
-	if u != number && u != perSecond {
-		name += " " + string(u)
+// writeHead writes the heads of columns: the name with its unit, of what, and when. A line
+// without a word is left out.
+func writeHead(w io.Writer, columns []Metric) {
+	lines := [3][]string{{""}, {""}, {""}}
+	words := [3]bool{}
+	for _, c := range columns {
+		name := c.Name
+		if u := unitOf(c.Name); u != number && !strings.HasSuffix(name, "-"+string(u)) {
+			name += " " + string(u)
+		}
+		of := c.Of
+		if c.By != "" {
+			of = strings.TrimSpace(of + " by " + c.By)
+		}
+		when := ""
+		if c.To > 0 {
+			when = fmt.Sprintf("%v-%v", c.From, c.To)
+		}
+		for i, word := range []string{name, of, when} {
+			lines[i] = append(lines[i], word)
+			words[i] = words[i] || word != ""
+		}
 	}
-	m.Name = name
-	return m.String()
+	for i, line := range lines {
+		if words[i] {
+			writeRow(w, line)
+		}
+	}
 }
 
 // writeRow writes one line of a table.

@@ -29,6 +29,9 @@ const (
 	attempts   = 5 // to find ports that nobody takes meanwhile
 )
 
+// ErrNotInstalled is wrapped by the error of [Stage.Put] when a peer's program is not there.
+var ErrNotInstalled = errors.New("not installed")
+
 // Front is a target that clients connect to.
 type Front struct {
 	Target Target
@@ -85,7 +88,10 @@ func (f *Front) startSomewhere(ctx context.Context) error {
 				return err
 			}
 		}
-		if err = f.prepare(); err == nil {
+		if _, err = f.program(); err == nil {
+			err = f.prepare()
+		}
+		if err == nil {
 			err = f.Start(ctx)
 		}
 		if err == nil || attempt == attempts || !strings.Contains(strings.ToLower(f.Log(30)), "address already in use") {
@@ -143,12 +149,15 @@ func (f *Front) program() ([]string, error) {
 
 // peer is the path of a peer's program: the given one in the peers' tree, else in PATH.
 func (f *Front) peer(path string) (string, error) {
-	if f.stage.options.PeersRoot != "" {
+	if root := f.stage.options.PeersRoot; root != "" {
+		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+			return "", fmt.Errorf("%w: %w", ErrNotInstalled, err)
+		}
 		return path, nil
 	}
 	found, err := exec.LookPath(filepath.Base(path))
 	if err != nil {
-		return "", fmt.Errorf("not installed: %w", err)
+		return "", fmt.Errorf("%w: %w", ErrNotInstalled, err)
 	}
 	return found, nil
 }

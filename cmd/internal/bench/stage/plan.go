@@ -50,6 +50,25 @@ type place struct {
 	dir        string // of its files, as it sees them
 }
 
+// Text is the main file of a target's configuration, with made-up ports: for those who want
+// to see it. It is empty for what needs none.
+func (p Plan) Text(t Target) string {
+	at := place{
+		port: 6432, http: 6433, host: "127.0.0.1", upstream: 5432, dir: "/nowhere",
+		url: "postgres://" + Control + "@127.0.0.1:5432/postgres?sslmode=disable",
+	}
+	switch t.Kind {
+	case Pgweir:
+		return pgweirText(t, p, at)
+	case PgBouncer:
+		return pgbouncerText(t, p, at)
+	case Odyssey:
+		return odysseyText(t, p, at)
+	default:
+		return ""
+	}
+}
+
 // pgweirText is pgweir's configuration.
 func pgweirText(t Target, p Plan, at place) string {
 	var b strings.Builder
