@@ -24,6 +24,8 @@ unlike pgbench, whose clients wait for a slow server and so hide that it is
 overloaded. At the end it shows for each phase who was served and how fast, who was
 refused and how soon, and who gave up.
 
+  pgweir bench list                 experiments with everything they need
+  pgweir bench run E1 --against pgweir:guard,pgweir:fifo,pgbouncer
   pgweir bench --dsn postgres://app@127.0.0.1:6432/shop \
       --load 80x5s,200x10s,80x10s --work 50ms --patience 1s --class critical=25%
 
@@ -131,6 +133,14 @@ func (o *benchOptions) benchFlags(f *flag.FlagSet) {
 
 // runBench sends a load and shows the result.
 func runBench(ctx context.Context, e *env, args []string) int {
+	if len(args) > 0 {
+		switch args[0] {
+		case "list":
+			return listBench(e.as(benchList()), args[1:])
+		case "run":
+			return runScenarios(ctx, e.as(benchRun()), args[1:])
+		}
+	}
 	o := &benchOptions{}
 	f := e.flags()
 	o.benchFlags(f)

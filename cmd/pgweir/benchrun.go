@@ -27,8 +27,44 @@ type scenarioOptions struct {
 	json, html string
 }
 
+// as is the environment of another command.
+func (e *env) as(c command) *env {
+	other := *e
+	other.cmd = &c
+	return &other
+}
+
+// benchList is `pgweir bench list`, for its usage.
+func benchList() command {
+	return command{name: "bench list", summary: "list the experiments of `pgweir bench run`"}
+}
+
+// benchRun is `pgweir bench run`, for its usage.
+func benchRun() command {
+	return command{
+		name: "bench run", args: "NAME...",
+		summary: "play experiments against poolers, and compare with what was published",
+		detail: `
+Starts a temporary Postgres on a free port of 127.0.0.1, and one pooler after the other
+in front of it, all with the same number of server connections; sends the same load
+through each; and shows side by side what came of it, with what others have published
+in brackets. Then it shows what the guard has to reach, and whether it did: exit code 1
+if not. Everything that it started ends with it.
+
+  pgweir bench run E1
+  pgweir bench run E1 E4 --against pgweir:guard,pgweir:fifo,pgbouncer --html out.html
+
+A target is pgweir with its default policy; pgweir:POLICY with another one (fifo,
+fifo-gone, fifo-deadline, bounded, lifo, lifo-deadline, codel, priority); pgweir:off or
+pgweir:dry_run; pgbouncer or odyssey as they are by default; pgbouncer:tuned as somebody
+would set it up who knows the load; pgbouncer:query_wait_timeout=0.2 with any settings of
+its own; postgres for the database with nothing between; or the URL of anything else,
+which then needs what the experiment's statements use.`,
+	}
+}
+
 // listBench lists the scenarios.
-func listBench(_ context.Context, e *env, args []string) int {
+func listBench(e *env, args []string) int {
 	f := e.flags()
 	long := f.Bool("long", false, "also what each shows, and its targets")
 	if _, code, ok := e.parse(f, args, 0); !ok {
