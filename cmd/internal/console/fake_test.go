@@ -30,6 +30,7 @@ type fakeGuard struct {
 	snapshot *proxy.Snapshot
 	clients  []proxy.ClientState
 	servers  []proxy.ServerState
+	tenants  []proxy.TenantState
 
 	changes  []proxy.Change
 	problems []proxy.Problem
@@ -72,6 +73,10 @@ func (g *fakeGuard) Clients(_ context.Context, f func([]proxy.ClientState) error
 }
 
 func (g *fakeGuard) Servers(context.Context) ([]proxy.ServerState, error) { return g.servers, nil }
+
+func (g *fakeGuard) Tenants(context.Context) ([]proxy.TenantState, error) {
+	return g.tenants, nil
+}
 
 func (g *fakeGuard) Refusals(context.Context) ([]proxy.Refusal, error) { return sampleRefusals(), nil }
 
@@ -163,9 +168,17 @@ func sampleGuard() *fakeGuard {
 			{Name: "dwh", Upstream: "reports", Host: "/run/postgresql", Port: 5432, DBName: "dwh", ForceUser: "reporting", Budget: 5, Paused: true, Disabled: true},
 		},
 		Roles: []proxy.RoleState{
-			{Name: "app", Clients: 40, Servers: 35, Mode: "transaction", Traffic: traffic},
+			{
+				Name: "app", Clients: 40, Servers: 35, Mode: "transaction", Traffic: traffic,
+				MaxClass: admission.CriticalPlus, PromoteShare: 0.3, Promoted: 0.312, Demoted: 9, Capped: 4,
+			},
 			{Name: "reporting"},
 		},
+		Rates: []proxy.RateState{
+			{Name: "crawlers", Per: "client", Rate: "150/s", Mode: "enforce", Escalation: "block", Passed: 9000, Refused: 340, Keys: 12, Evicted: 3},
+			{Name: "2", Per: "tenant", Rate: "500ms/s", Mode: "dry_run", Escalation: "none", Passed: 700, Would: 7, Keys: 2},
+		},
+		Blocks: sampleBlocks(),
 		Refusals: []proxy.RefusalState{
 			{Reason: "queue_full", Workload: "api", Database: "shop", Role: "app", Application: "batch", N: 3, Last: noon().Add(-time.Hour)},
 			{Reason: "queue_age", Workload: "api", Database: "shop", Role: "app", Application: "web-1", N: 12, Last: noon()},
@@ -185,7 +198,7 @@ func sampleGuard() *fakeGuard {
 	w.GrantWaits.Buckets[0], w.GrantWaits.Buckets[11], w.GrantWaits.Buckets[20] = 1000, 90, 10
 	w.RefusalWaits.Buckets[21] = 15
 	s.Workloads = []proxy.WorkloadState{w, {Name: "default", Upstream: "main", Mode: "transaction", Policy: "fifo", Guard: "dry_run"}}
-	return &fakeGuard{snapshot: s, clients: sampleClients(), servers: sampleServers(), paused: true}
+	return &fakeGuard{snapshot: s, clients: sampleClients(), servers: sampleServers(), tenants: sampleTenants(), paused: true}
 }
 
 func sampleClasses() []proxy.ClassState {
@@ -199,6 +212,23 @@ func sampleClasses() []proxy.ClassState {
 	batch.Would[admission.Displaced] = 6
 	batch.RefusalWaits.Buckets[20] = 15
 	return []proxy.ClassState{critical, batch}
+}
+
+func sampleTenants() []proxy.TenantState {
+	return []proxy.TenantState{
+		{
+			Upstream: "main", Workload: "api", Class: admission.SheddablePlus, Role: "app", Tenant: "crawler", Waiting: 8, Running: 2,
+			Served: 12345 * time.Millisecond, Granted: 400, Refused: 15,
+		},
+		{Upstream: "main", Workload: "api", Class: admission.Critical, Role: "app", Tenant: "web-1", Waiting: 1, Running: 28, Served: time.Minute, Granted: 700},
+	}
+}
+
+func sampleBlocks() []proxy.BlockState {
+	return []proxy.BlockState{
+		{Address: "10.1.0.9", Role: "app", Level: 2, Since: noon(), Until: noon().Add(20 * time.Second), Blocks: 2, Violations: 340},
+		{Address: "unix", Role: "cron", Level: 0, Since: noon().Add(-time.Hour), Until: noon().Add(-59 * time.Minute), Blocks: 1, Violations: 121},
+	}
 }
 
 func sampleRefusals() []proxy.Refusal {

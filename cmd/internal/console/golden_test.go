@@ -2,6 +2,7 @@ package console
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -67,6 +68,35 @@ func TestEveryViewHasAGoldenAnswer(t *testing.T) {
 		if !strings.Contains(string(golden), "\nSHOW "+v.name+"\n") {
 			t.Errorf("testdata/golden/show does not ask SHOW %s", v.name)
 		}
+	}
+}
+
+// TestReadmeNamesTables: whoever reads the README at night must not look for a table in vain.
+func TestReadmeNamesTables(t *testing.T) {
+	readme, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, seen := New(sampleGuard(), Options{}), 0
+	for _, m := range regexp.MustCompile("`SHOW ([A-Z_]+)").FindAllStringSubmatch(string(readme), -1) {
+		seen++
+		if name := m[1]; c.views[name] == nil {
+			t.Errorf("there is no SHOW %s", name)
+		}
+	}
+	if seen < 10 {
+		t.Errorf("only %d tables are named", seen)
+	}
+}
+
+// TestTenantsAreBounded: whoever asks wants to know whom to look at.
+func TestTenantsAreBounded(t *testing.T) {
+	g := sampleGuard()
+	for len(g.tenants) < 10*mostTenants {
+		g.tenants = append(g.tenants, g.tenants...)
+	}
+	if n := strings.Count(dial(t, New(g, Options{}), dba()).query("SHOW TENANTS"), "\nrow "); n != mostTenants {
+		t.Errorf("%d rows, want %d", n, mostTenants)
 	}
 }
 

@@ -34,6 +34,26 @@ func guardViews() []view {
 			rows: snapshotRows(queues),
 		},
 		{
+			name: "TENANTS", what: "the 100 tenants that matter most: those with the most waiters, then those that used most of the slots' time",
+			columns: columns("workload", "upstream", "class", "user", "tenant", "#waiting", "#running", "#served_ms", "#granted", "#refused"),
+			rows:    tenants,
+		},
+		{
+			name: "ROLES", what: "what roles may ask for: their highest class, and how much of their work may be above the class of its workload",
+			columns: columns("user", "max_class", "~promote_share", "~promoted", "#demoted", "#capped", "#clients", "#servers", "#goodput", "#refused"),
+			rows:    snapshotRows(roles),
+		},
+		{
+			name: "RATES", what: "what became of the requests that each [[rate]] is for",
+			columns: columns("rate", "per", "limit", "mode", "escalation", "#passed", "#refused", "#would_refuse", "#keys", "#evicted"),
+			rows:    snapshotRows(rates),
+		},
+		{
+			name: "BLOCKS", what: "who is blocked for not heeding refusals by a rate, or was within the last hour",
+			columns: columns("address", "user", "#level", "#blocked", "#left_ms", "since", "until", "#blocks", "#violations"),
+			rows:    snapshotRows(blocks),
+		},
+		{
 			name: "REFUSALS", what: "the last 1000 refusals, newest first, with what the clients were told",
 			columns: columns("time", "client", "#client_id", "database", "user", "application_name", "upstream", "workload", "class",
 				"reason", "sqlstate", "#wait_ms", "#login", "detail", "hint"),

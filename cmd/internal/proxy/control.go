@@ -59,6 +59,9 @@ type Inspector interface {
 	// Refusals returns the last refusals, newest first: at most a thousand, those of clients
 	// that were turned away before they had a session among them.
 	Refusals(ctx context.Context) ([]Refusal, error)
+	// Tenants returns the tenants that matter most, those with the most waiters first, then
+	// those that were served for longest: at most a thousand of each upstream.
+	Tenants(ctx context.Context) ([]TenantState, error)
 }
 
 // Health is what a load balancer wants to know.

@@ -194,6 +194,12 @@ type RoleState struct {
 	Servers int
 	Mode    string // of the workload that uses it most
 	Traffic Traffic
+
+	MaxClass     admission.Class // the highest that it may ask for
+	PromoteShare float64         // how much of its work may be above the class of its workload,
+	Promoted     float64         // and how much was, in the last seconds
+	Demoted      uint64          // requests put back to that class because it was more
+	Capped       uint64          // requests that asked for more than MaxClass
 }
 
 // RefusalState counts refusals of one kind.
@@ -215,6 +221,16 @@ type Refusal struct {
 	Detail, Hint                          string
 	Waited                                time.Duration
 	Login                                 bool // it was refused at its login
+}
+
+// TenantState is the work of one tenant of a role in a class of a workload.
+type TenantState struct {
+	Upstream, Workload string
+	Class              admission.Class
+	Role, Tenant       string
+	Waiting, Running   int
+	Served             time.Duration // of slots that it has used, since it is known
+	Granted, Refused   uint64        // likewise
 }
 
 // ClassState is the work of one class in a workload on an upstream.

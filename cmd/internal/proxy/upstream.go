@@ -23,6 +23,7 @@ type cluster struct {
 	// Owned by the loop thread.
 	index     map[string]uint16      // of workloads at the gate, by name; for ever
 	plan      []admission.Workload   // by that index
+	names     []string               // likewise
 	workloads []treatment            // by the index in the settings' Workloads
 	reserved  map[admission.Key]bool // keys whose servers may use the reserve
 	disowned  bool                   // the configuration has it no more
@@ -89,7 +90,7 @@ func (up *cluster) arrange(s *Settings) {
 		if !known {
 			at = uint16(len(up.plan))
 			up.index[w.Name] = at
-			up.plan = append(up.plan, admission.Workload{})
+			up.plan, up.names = append(up.plan, admission.Workload{}), append(up.names, w.Name)
 		}
 		up.plan[at] = admission.Workload{
 			MaxWait: int64(w.MaxWait), NoServerWait: max(1, int64(w.NoServerWait)), SessionWait: max(1, int64(w.SessionWait)),

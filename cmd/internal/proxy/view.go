@@ -190,6 +190,10 @@ func (v *view) role(name string) *RoleState {
 	r := v.roles[name]
 	if r == nil {
 		r = &RoleState{Name: name}
+		if v.s.RoleOf != nil {
+			may := v.s.RoleOf(name)
+			r.MaxClass, r.PromoteShare = may.MaxClass, may.PromoteShare
+		}
 		v.roles[name] = r
 	}
 	return r

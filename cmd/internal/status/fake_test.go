@@ -16,8 +16,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/admission/quota"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/session"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,11 +28,13 @@ var errStuck = errors.New("stuck")
 
 // fake is a Guard whose state is made by a function.
 type fake struct {
-	mu     sync.Mutex
-	make   func(n int) *proxy.Snapshot // n counts the snapshots
-	health proxy.Health
-	err    error
-	asked  int
+	mu   sync.Mutex
+	make func(n int) *proxy.Snapshot // n counts the snapshots
+
+	tenants func() []proxy.TenantState // nil = there are none
+	health  proxy.Health
+	err     error
+	asked   int
 }
 
 func (f *fake) Snapshot(context.Context) (*proxy.Snapshot, error) {
@@ -64,6 +68,15 @@ func (f *fake) count() int {
 func (f *fake) Clients(context.Context, func([]proxy.ClientState) error) error { return nil }
 
 func (f *fake) Servers(context.Context) ([]proxy.ServerState, error) { return nil, nil }
+
+func (f *fake) Tenants(context.Context) ([]proxy.TenantState, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil || f.tenants == nil {
+		return nil, f.err
+	}
+	return f.tenants(), nil
+}
 
 func (f *fake) Refusals(context.Context) ([]proxy.Refusal, error) { return nil, nil }
 
@@ -164,6 +177,11 @@ func fixed() *proxy.Snapshot {
 			Granted: 5000, Withdrawn: 6, Traffic: traffic(5000),
 		}},
 		Refusals: []proxy.RefusalState{{Reason: "queue_age", Workload: "api", Database: "shop", Role: "app", Application: "web-1", N: 40, Last: moment()}},
+	}
+	s.Rates = []proxy.RateState{{Name: "crawlers", Per: "client", Rate: "150/s", Mode: "enforce", Escalation: "block", Passed: 900, Refused: 34, Would: 5, Keys: 12, Evicted: 3}}
+	s.Escalation = session.EscalationState{
+		EscalationStats: quota.EscalationStats{Parties: 4, Blocked: 1, Blocks: 6, Violations: 340},
+		Parked:          2, MostParked: 500, Delayed: 21, Ended: 31,
 	}
 	w := &s.Workloads[0]
 	w.Refused[admission.QueueAge], w.Refused[admission.QueueFull] = 40, 2

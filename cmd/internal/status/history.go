@@ -30,6 +30,7 @@ type sample struct {
 	Served   float64            `json:"served"`
 	Refused  float64            `json:"refused"`
 	Useful   float64            `json:"useful"`            // answered while it was of use, per second
+	Wasted   float64            `json:"wasted"`            // slots whose work was for nobody
 	Reasons  map[string]float64 `json:"reasons,omitempty"` // refused per second
 	P50      *float64           `json:"p50"`               // s, waits of the served; null if there were none
 	P99      *float64           `json:"p99"`
@@ -53,6 +54,7 @@ type history struct {
 	running bool            // a sampler is at work
 	looked  time.Time       // at the last poll
 	last    *proxy.Snapshot // that the next sample is compared with
+	tenants tenants         // likewise
 	samples []sample        // oldest first, at most sampleKeep
 	view    *view           // of the last sample
 	failed  error           // of the last attempt to take a sample
@@ -79,7 +81,7 @@ func (h *history) look(since int64) (*view, []sample) {
 	first := !h.running && h.ctx.Err() == nil
 	h.looked = time.Now()
 	if first {
-		h.running, h.last, h.samples, h.view, h.failed = true, nil, nil, nil, nil
+		h.running, h.last, h.tenants, h.samples, h.view, h.failed = true, nil, tenants{}, nil, nil, nil
 		// Under the lock: others who come meanwhile wait for the first view.
 		h.takeLocked(h.ctx)
 		h.work.Go(h.run)
@@ -112,10 +114,10 @@ func (h *history) run() {
 func (h *history) sample() bool {
 	ctx, cancel := context.WithTimeout(h.ctx, sampleEvery)
 	defer cancel()
-	snap, err := h.guard.Snapshot(ctx) // not under the lock: it may take its second
+	snap, tenants, err := h.take(ctx) // not under the lock: it may take its second
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.addLocked(snap, err)
+	h.addLocked(snap, tenants, err)
 	if time.Since(h.looked) < watchTime {
 		return true
 	}
@@ -126,11 +128,21 @@ func (h *history) sample() bool {
 func (h *history) takeLocked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sampleEvery)
 	defer cancel()
-	h.addLocked(h.guard.Snapshot(ctx))
+	h.addLocked(h.take(ctx))
+}
+
+// take asks for what a sample is made of.
+func (h *history) take(ctx context.Context) (*proxy.Snapshot, []proxy.TenantState, error) {
+	snap, err := h.guard.Snapshot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := h.guard.Tenants(ctx)
+	return snap, list, err
 }
 
 // addLocked takes in a snapshot, or that there is none.
-func (h *history) addLocked(snap *proxy.Snapshot, err error) {
+func (h *history) addLocked(snap *proxy.Snapshot, list []proxy.TenantState, err error) {
 	if err != nil {
 		if h.failed == nil {
 			h.since = time.Now()
@@ -152,6 +164,7 @@ func (h *history) addLocked(snap *proxy.Snapshot, err error) {
 	}
 	h.last = snap
 	h.view = newView(snap, h.version, rates, h.baselineLocked(), h.recentReasonsLocked())
+	h.view.Tenants, h.view.MoreTenants = h.tenants.rows(list, snap.Now)
 }
 
 // baselineLocked is the oldest list of refusals that is kept: what came since is recent.
@@ -267,6 +280,7 @@ func compare(before, now *proxy.Snapshot, rates map[workloadKey]rate) sample {
 		s.Served += r.served
 		s.Refused += r.refused
 		s.Useful += per(w.Traffic.Goodput, was.Traffic.Goodput, secs)
+		s.Wasted += max(0, seconds(w.Traffic.WastedTime-was.Traffic.WastedTime)/secs)
 		s.Waiting += w.Waiting
 		s.Running += w.Running
 	}

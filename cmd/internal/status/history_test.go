@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -189,6 +191,59 @@ func TestCompareOverAReload(t *testing.T) {
 	s := compare(before, now, rates)
 	if s.Served != 7 || s.Refused != 0 || len(s.Reasons) != 0 || rates[workloadKey{"main", "fresh"}].served != 2 || s.P50 != nil {
 		t.Errorf("%+v %v", s, rates)
+	}
+}
+
+// Classes come one by one, and a workload that a reload has brought starts at 0.
+func TestCompareClasses(t *testing.T) {
+	before, now := fixed(), fixed()
+	now.Now = before.Now.Add(2 * time.Second)
+	w := &now.Workloads[0]
+	w.Traffic.Goodput += 30
+	w.Traffic.WastedTime += 3 * time.Second
+	batch := &w.Classes[1]
+	batch.Granted += 20
+	batch.Goodput += 18
+	batch.Refused[admission.Displaced] += 6
+	batch.Would[admission.QueueAge] += 4
+	w.Classes = append(w.Classes, proxy.ClassState{Class: admission.Sheddable, Granted: 2})
+	rates := map[workloadKey]rate{}
+	s := compare(before, now, rates)
+	if s.Useful != 15 || s.Wasted != 1.5 {
+		t.Errorf("%v were of use, %v wasted", s.Useful, s.Wasted)
+	}
+	got := classRows(w, new(rates[workloadKey{"main", "api"}]))
+	want := []classView{
+		{Name: "critical", Waiting: 1, Oldest: 0.02, MaxWait: 2},
+		{Name: "sheddable_plus", Waiting: 4, Oldest: 0.25, MaxWait: 0.5, Standing: true, Served: 10, Refused: 3, Would: 2, Useful: 9},
+		{Name: "sheddable", Served: 1},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+func TestTenantRows(t *testing.T) {
+	var m tenants
+	now := moment()
+	state := func(name string, waiting int, served time.Duration, granted, refused uint64) proxy.TenantState {
+		return proxy.TenantState{Role: "app", Tenant: name, Waiting: waiting, Served: served, Granted: granted, Refused: refused}
+	}
+	rows, _ := m.rows([]proxy.TenantState{state("a", 1, time.Hour, 10, 10), state("b", 0, time.Hour, 10, 10), state("c", 0, time.Hour, 10, 10)}, now)
+	if len(rows) != 1 || rows[0].Tenant != "a" || rows[0].Served != 0 || rows[0].Refused != 0 {
+		t.Errorf("at first: %+v", rows)
+	}
+	rows, _ = m.rows([]proxy.TenantState{state("a", 1, time.Hour+time.Second, 14, 10), state("b", 0, time.Hour, 10, 14), state("c", 0, 0, 1, 0)}, now.Add(2*time.Second))
+	if len(rows) != 2 || rows[0].Tenant != "b" || rows[0].Refused != 2 || rows[1].Slots != 0.5 || rows[1].Served != 2 {
+		t.Errorf("then: %+v", rows)
+	}
+	list := make([]proxy.TenantState, 100)
+	for i := range list {
+		list[i] = state(fmt.Sprint(i), i+1, 0, 0, 0)
+	}
+	rows, more := m.rows(list, now.Add(3*time.Second))
+	if len(rows) != maxTenantRows || more != 100-maxTenantRows || rows[0].Tenant != "99" {
+		t.Errorf("%d rows and %d more, first %+v", len(rows), more, rows[0])
 	}
 }
 

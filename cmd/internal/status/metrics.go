@@ -52,6 +52,7 @@ type collector struct {
 	upstreams group[proxy.UpstreamState]
 	workloads group[proxy.WorkloadState]
 	classes   classMetrics
+	rates     rateMetrics
 	waits     *prometheus.Desc
 	bouncer   bouncer
 
@@ -65,7 +66,7 @@ func (s *Server) newCollector() *collector {
 	c := &collector{
 		guard: s.o.Guard, maxPools: s.o.MaxPools, version: s.o.Version, lastReload: s.lastReload, log: s.o.Log,
 		process: processMetrics(), counts: newCountMetrics(), memory: memoryMetrics(),
-		upstreams: upstreamMetrics(), workloads: workloadMetrics(), classes: newClassMetrics(), bouncer: newBouncer(),
+		upstreams: upstreamMetrics(), workloads: workloadMetrics(), classes: newClassMetrics(), rates: newRateMetrics(), bouncer: newBouncer(),
 		waits: desc("pgweir_wait_seconds", "Waits for a slot, by what became of them. Native buckets are 4.6 % lower than the counted ones, the others exact.", "upstream", "workload", "outcome"),
 
 		up:               desc("pgweir_up", "1 if the event loop has answered this scrape, else 0 and its metrics are missing."),
@@ -91,6 +92,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	c.upstreams.describe(ch)
 	c.workloads.describe(ch)
 	c.classes.describe(ch)
+	c.rates.describe(ch)
 	c.bouncer.describe(ch)
 }
 
@@ -112,6 +114,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	c.process.collect(ch, snap)
 	c.counts.collect(ch, snap)
+	c.rates.collect(ch, snap)
 	for i := range snap.Memory {
 		c.memory.collect(ch, &snap.Memory[i])
 	}

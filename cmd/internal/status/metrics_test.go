@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,24 @@ func TestExposition(t *testing.T) {
 		if !strings.Contains(body, want) {
 			t.Errorf("no %s", want)
 		}
+	}
+}
+
+// What the README says is worth an alert has to be there.
+func TestReadmeNamesMetrics(t *testing.T) {
+	readme, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, seen := scrape(t, fixed(), Options{}), 0
+	for _, name := range regexp.MustCompile("`(pgweir_[a-z_]+)").FindAllStringSubmatch(string(readme), -1) {
+		seen++
+		if !strings.Contains(body, "\n# TYPE "+name[1]+" ") {
+			t.Errorf("there is no metric %s", name[1])
+		}
+	}
+	if seen < 5 {
+		t.Errorf("only %d metrics are named", seen)
 	}
 }
 

@@ -140,6 +140,10 @@ func (o *overload) classify(w, before *proxy.WorkloadState) {
 	served := w.Granted - before.Granted
 	useful := served - served/50
 	w.Traffic.Goodput += useful
+	if w.Waiting > 100 {
+		w.Traffic.Wasted += 40
+		w.Traffic.WastedTime += 1300 * time.Millisecond
+	}
 	last := &w.Classes[len(w.Classes)-1]
 	if first := &w.Classes[0]; first != last {
 		first.Granted += served / 3
@@ -157,6 +161,21 @@ func (o *overload) classify(w, before *proxy.WorkloadState) {
 		last.Would[admission.Displaced] += uint64(w.Waiting)
 	}
 	w.FalseRefusals += (allReasons(&w.Refused) - allReasons(&before.Refused)) / 300
+}
+
+// tenants are those of web: one sends most of what is refused.
+func (o *overload) tenants() []proxy.TenantState {
+	w := &o.state.Workloads[1]
+	low := &w.Classes[len(w.Classes)-1]
+	list := make([]proxy.TenantState, 0, 4)
+	for i, name := range []string{"acme", "globex", "initech", "umbrella"} {
+		t := proxy.TenantState{Upstream: "main", Workload: "web", Class: low.Class, Role: "app", Tenant: name}
+		t.Waiting, t.Running = low.Waiting>>(i+1), w.Running>>(i+1)
+		t.Granted, t.Served = low.Granted/4, time.Duration(low.Granted/4)*5*time.Millisecond
+		t.Refused = allReasons(&low.Refused) >> (2*i + 1)
+		list = append(list, t)
+	}
+	return list
 }
 
 // refuse counts refusals of a workload, and of whom.

@@ -16,12 +16,12 @@ func watched(t *testing.T) (url string, g *fake) {
 	t.Helper()
 	begin := time.Now().Add(-sampleKeep * time.Second)
 	play := newOverload(begin)
-	g = &fake{make: func(n int) *proxy.Snapshot { return play.second(sampleKeep + n) }}
+	g = &fake{make: func(n int) *proxy.Snapshot { return play.second(sampleKeep + n) }, tenants: play.tenants}
 	s := New(Options{Guard: g, Version: "1.2.3", Log: newTextLogger(t.Output())})
 	h := s.history
 	h.mu.Lock()
 	for k := range sampleKeep + 1 {
-		h.addLocked(play.second(k), nil)
+		h.addLocked(play.second(k), play.tenants(), nil)
 	}
 	h.running, h.looked = true, time.Now()
 	h.work.Go(h.run)
@@ -42,7 +42,7 @@ func TestPageUnderOverload(t *testing.T) {
 		"main", "10.0.0.5:5432", "24 of 24", "37 of 40", "logging in", "held for a cancel",
 		"checkout", "2 lent", "2.4 borrowed", "188 ms of 200 ms",
 		"queue_age", "queue_full", "no_server", "max_client_conn", "web-crawler", "nightly-sync",
-		proxy.Advice("queue_age"), proxy.Advice("no_server"), "1.2.3", "up 2 d", "MB/s to clients", "standing", "dry run", "fifo", "sheddable_plus", "would have been refused", "were in vain", "answered in time", "1,050", "of 10,000",
+		proxy.Advice("queue_age"), proxy.Advice("no_server"), "1.2.3", "up 2 d", "MB/s to clients", "standing", "dry run", "fifo", "sheddable_plus", "would have been refused", "were in vain", "Who sends it", "1.3 of them for nobody", "acme", "answered in time", "1,050", "of 10,000",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the page does not say %q", want)

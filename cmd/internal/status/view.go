@@ -16,6 +16,7 @@ const (
 	maxWorkloadRows = 40
 	maxRefusalRows  = 12
 	maxUpstreamRows = 20
+	maxTenantRows   = 10
 )
 
 // States of the whole, worst last.
@@ -39,11 +40,13 @@ type view struct {
 	Upstreams []upstreamView `json:"upstreams"`
 	Workloads []workloadView `json:"workloads"`
 	Refusals  []refusalView  `json:"refusals"`
+	Tenants   []tenantView   `json:"tenants"` // those that are refused most, or do most
 	Hints     []hintView     `json:"hints"`
 	// How many rows were left out.
 	MoreUpstreams int `json:"more_upstreams"`
 	MoreWorkloads int `json:"more_workloads"`
 	MoreRefusals  int `json:"more_refusals"`
+	MoreTenants   int `json:"more_tenants"`
 }
 
 type clientsView struct {
@@ -121,6 +124,18 @@ type refusalView struct {
 	Recent      uint64  `json:"recent"` // in the last minute
 	N           uint64  `json:"n"`      // since the start
 	Ago         float64 `json:"ago"`
+}
+
+type tenantView struct {
+	Tenant   string  `json:"tenant"`
+	Role     string  `json:"role"`
+	Workload string  `json:"workload"`
+	Class    string  `json:"class"`
+	Waiting  int     `json:"waiting"`
+	Running  int     `json:"running"`
+	Slots    float64 `json:"slots"`   // used on average
+	Served   float64 `json:"served"`  // per second
+	Refused  float64 `json:"refused"` // per second
 }
 
 type hintView struct {

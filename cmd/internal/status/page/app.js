@@ -200,7 +200,10 @@
     const oldest = w.reduce((n, x) => Math.max(n, x.oldest), 0);
     text("t-waiting-sub", oldest > 0 ? "the oldest for " + time(oldest) : "nobody");
     text("t-slots", count(sum("running")) + " of " + count(sum("slots")));
-    text("t-slots-sub", "of " + count(sum("budget")) + " server connections");
+    // What was done for nobody is known when it ends, so that one second says little.
+    const lately = samples.slice(-10), vain = lately.reduce((n, s) => n + (s.wasted || 0), 0) / Math.max(1, lately.length);
+    text("t-slots-sub", vain >= 0.05 ? rate(vain) + " of them for nobody" : "of " + count(sum("budget")) + " server connections");
+    $("t-slots-sub").classList.toggle("hot", vain >= 0.05);
     text("t-clients", count(c.active + c.waiting + c.idle));
     text("t-clients-sub", "of " + count(c.limit) + (c.login > 0 ? ", " + count(c.login) + " logging in" : ", " + count(c.idle) + " idle"));
   }
@@ -281,6 +284,17 @@
       number(count(w.waiting) + " of " + count(w.max_waiting)), number(w.waiting > 0 ? time(w.oldest) + " of " + time(w.max_wait) : none),
       number(rate(w.served)), number(rate(w.refused), w.refused > 0));
   }
+  function tenant(t, most) {
+    const bar = el("div", { class: "bar" }, track([["active", t.slots]], most), el("span", { class: "n" }, rate(t.slots)));
+    return el("tr", {}, cell(t.tenant || none), cell(t.role), cell(t.workload), cell(t.class), number(count(t.waiting)), number(count(t.running)),
+      el("td", { class: "wide" }, bar), number(rate(t.served)), number(rate(t.refused), t.refused > 0));
+  }
+  function tenants(list, left) {
+    $("who").hidden = list.length === 0;
+    const most = list.reduce((n, t) => Math.max(n, t.slots), 0.001);
+    rows("tenants", list.map((t) => tenant(t, most)), 9, "");
+    text("tenants-more", more(left, "tenants"));
+  }
   function refusal(r) {
     const others = !r.workload && !r.database && !r.role && !r.application;
     return el("tr", {}, cell(r.reason || "others"), cell(r.workload || (others && r.reason ? "others" : none)), cell(r.database || none), cell(r.role || none), cell(r.application || none),
@@ -301,6 +315,7 @@
     if (d.more_upstreams > 0) $("upstreams").append(el("p", { class: "empty" }, more(d.more_upstreams, "upstreams")));
     rows("workloads", (d.workloads || []).flatMap((w) => [workload(w), ...classes(w)]), 9, "No workload is in use yet.");
     text("workloads-more", more(d.more_workloads, "with less to do"));
+    tenants(d.tenants || [], d.more_tenants || 0);
     text("in-vain", inVain(d.workloads || []));
     rows("refusals", (d.refusals || []).map(refusal), 8, "Nobody has been refused.");
     text("refusals-more", more(d.more_refusals, "kinds of them"));

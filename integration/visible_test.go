@@ -1,0 +1,96 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgweir/pgweir/integration/pgtest"
+)
+
+// What a client was told is what the console and the log say of it; who was turned away at
+// the door is there too.
+func TestRefusalsAreShownAsTold(t *testing.T) {
+	t.Parallel()
+	o := operate(t, plan{slots: 4, more: "[[workload]]\nname = \"default\"\nmax_wait = \"1m\"\nmax_waiting = 3\n"})
+	c := gather(t, o)
+	_, err := c.idle[1].Exec(t.Context(), "select 'one too many'")
+	told, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		t.Fatalf("the fourth that waits: %v", err)
+	}
+	begin := time.Now().Add(-time.Minute)
+	o.console(t, "DISABLE app")
+	if _, err := pgconn.Connect(t.Context(), o.URL(pgtest.Login{User: "app", Password: o.app.Password, Database: "app"})); sqlstate(err) != "57P03" {
+		t.Errorf("a login to a database that is disabled: %v", err)
+	}
+	o.console(t, "ENABLE app")
+	list := o.show(t, "pgweir", "REFUSALS")
+	row := list.find(t, "reason=queue_full")
+	wantRow(t, "REFUSALS", row, "sqlstate="+told.Code, "detail="+told.Detail, "hint="+told.Hint, "user=app", "database=app",
+		"application_name=idle", "workload=default", "upstream=main", "class=critical", "wait_ms=0", "login=0", "client_id>0")
+	if at, err := time.Parse("2006-01-02 15:04:05.000 MST", row["time"]); err != nil || at.Before(begin) || at.After(time.Now().Add(time.Minute)) {
+		t.Errorf("time %q, %v", row["time"], err)
+	}
+	if o.show(t, "pgweir", "CLIENTS").count("id="+row["client_id"], "application_name=idle") != 1 {
+		t.Errorf("client %s is not in SHOW CLIENTS", row["client_id"])
+	}
+	wantRow(t, "REFUSALS", list.find(t, "reason=disabled"), "login=1", "workload=", "client_id=", "sqlstate=57P03")
+	if len(list.rows) != 2 || list.rows[0]["reason"] != "disabled" {
+		t.Errorf("not the newest first: %v", list.rows)
+	}
+	o.logged(t, "msg=refusing", "reason=queue_full", "class=critical", "client="+row["client"])
+	c.disperse(t)
+}
+
+// Goodput is what was answered to those who were there for it.
+func TestGoodputIsWhatClientsGot(t *testing.T) {
+	t.Parallel()
+	o := operate(t, plan{slots: 2})
+	of := func(series string) float64 {
+		t.Helper()
+		v, err := strconv.ParseFloat(o.metric(t, series), 64)
+		if err != nil {
+			t.Errorf("%s: %v", series, err)
+		}
+		return v
+	}
+	const (
+		goodput = `pgweir_goodput_total{class="critical",upstream="main",workload="default"}`
+		wasted  = `pgweir_wasted_requests_total{upstream="main",workload="default"}`
+		time    = `pgweir_wasted_seconds_total{upstream="main",workload="default"}`
+	)
+	conn := o.connect(t)
+	if _, err := conn.Exec(t.Context(), "select 1"); err != nil {
+		t.Fatal(err)
+	}
+	before := of(goodput)
+	for range 5 {
+		if _, err := conn.Exec(t.Context(), "select 1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := of(goodput) - before; n < 5 {
+		t.Errorf("%v of 5 answers were of use", n)
+	}
+	before = of(goodput)
+	gone := o.connect(t)
+	ctx, leave := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = gone.Exec(ctx, "select pg_sleep(600)") // ends with the client
+	}()
+	o.await(t, running("pg_sleep", 1))
+	_ = gone.PgConn().Conn().Close() // without a word
+	leave()
+	<-done
+	eventually(t, "the work for nobody is counted", func() bool { return of(wasted) == 1 && of(time) > 0 })
+	if n := of(goodput) - before; n != 0 {
+		t.Errorf("%v answers to one who has left", n)
+	}
+}
