@@ -17,6 +17,7 @@ import (
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/relay"
 )
 
 // loginWorkers is how many logins may burn CPU at once: what the loop leaves.
@@ -98,6 +99,7 @@ type admitted struct {
 	database, role string // as the client names them
 	dbname, user   string // on the server
 	params         []wire.Param
+	own            relay.Own // pgweir's own parameters
 	minor          uint16
 	credentials    login.Credentials
 	passwords      upstream.Passwords
@@ -237,8 +239,12 @@ func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*clu
 	if err != nil {
 		return nil, nil, err
 	}
+	own, params, unknown := relay.SplitOwn(params)
+	if unknown != nil {
+		return nil, nil, unknown
+	}
 	a := &admitted{
-		database: c.Database, role: c.User, dbname: dbname, user: c.User, params: params,
+		database: c.Database, role: c.User, dbname: dbname, user: c.User, params: params, own: own,
 		minor: c.Startup.Speaks(), credentials: c.Credentials,
 	}
 	if a.user = db.serverRole(c.User); a.user != c.User {

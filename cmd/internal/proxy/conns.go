@@ -42,6 +42,7 @@ func (h *clientConn) Open(c *loop.Conn, now int64) {
 	g := h.up.group(info, h, who.database, who.role, application)
 	h.cl = co.NewClient(c, g, params, who.key(pid))
 	h.cl.Tag, h.cl.Address = h, h.ip
+	h.cl.Declare(who.own)
 	px.sessions.set(pid, h.cl)
 	h.cl.Start(now)
 }

@@ -48,6 +48,7 @@ func newCluster(px *Proxy, u *Upstream, s *Settings, shared *relay.Shared) *clus
 	gate := admission.New(up.gatePlan(u), set, rand.Float64)
 	up.core = session.New(up, shared, gate, set)
 	up.core.Imitate(s.AsPgBouncer)
+	up.ceilings(s)
 	return up
 }
 
@@ -105,10 +106,23 @@ func (up *cluster) arrange(s *Settings) {
 			t[reserved] = &session.Workload{
 				Index: at, Name: w.Name, Mode: w.Mode, CancelAbandoned: w.CancelAbandoned,
 				Reserved: reserved == 1, Minimum: w.MinPoolSize, ServesGone: up.plan[at].Policy.IgnoresGone(),
+				Class: w.Class, Deadline: int64(w.Deadline), Learn: w.Learn,
+				CountsAttempts: w.Queue == admission.Guard && w.Guard == admission.Enforce,
 			}
 		}
 		up.workloads = append(up.workloads, t)
 	}
+}
+
+// ceilings tells the sessions what roles may ask for.
+func (up *cluster) ceilings(s *Settings) {
+	if s.RoleOf == nil {
+		return
+	}
+	up.core.Limit(func(role string) session.Role {
+		r := s.RoleOf(role)
+		return session.Role{MaxClass: r.MaxClass, PromoteShare: r.PromoteShare}
+	})
 }
 
 // gatePlan is what the gate enforces.
@@ -134,6 +148,7 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 	up.o.Store(u)
 	up.disowned = false
 	up.arrange(s)
+	up.ceilings(s)
 	clear(up.reserved)
 	for _, g := range up.core.Groups() {
 		if u.reserves(g.Role) {

@@ -59,6 +59,7 @@ type Client struct {
 	departing *wire.Error
 	departure Reason
 	key       wire.CancelKey
+	meta      *metadata // nil before its first request
 	// Tag is whatever the Env attaches.
 	Tag any
 	// Address is the peer's, for rates; the zero one for a Unix socket.
@@ -74,6 +75,9 @@ func (co *Core) NewClient(conn Conn, g *Group, want *relay.Params, key wire.Canc
 	cl.join(g)
 	return cl
 }
+
+// Declare sets pgweir's own parameters as the startup packet has them. Call it before Start.
+func (cl *Client) Declare(o relay.Own) { cl.link.SetOwn(o) }
 
 // Key returns the session's cancel key.
 func (cl *Client) Key() wire.CancelKey { return cl.key }
@@ -244,10 +248,15 @@ func (cl *Client) admit(now int64) bool {
 		cl.wait.Want = admission.Session
 	}
 	cl.wait.Probe = r.Kind == sqltext.Probe && !cl.login && cl.link.Tx() == wire.Idle && cl.wait.Want != admission.Session
+	cl.describe(now, &r)
 	if co.rates != nil && !cl.login && cl.wait.Want != admission.Session {
 		if ok, answered := cl.within(now); !ok {
 			return answered
 		}
+	}
+	if cl.tooOften() {
+		cl.refused(co.gate.Refuse(now, &cl.wait, admission.Attempts), now)
+		return !cl.ended
 	}
 	v := co.gate.Admit(now, &cl.wait)
 	co.deliver(now, co.gate.Displaced(co.verdicts))
@@ -308,6 +317,9 @@ func (cl *Client) use(v admission.Verdict, now int64) {
 	t := &cl.group.Traffic
 	t.Assignments++
 	t.WaitTime += time.Duration(v.Waited)
+	if cl.meta.learnt {
+		cl.wait.Deadline = 0 // what runs is not stopped by a guess
+	}
 	sv.grant(cl, v.Ticket, now)
 }
 
@@ -408,6 +420,7 @@ func (cl *Client) welcome(status []relay.Param, now int64) {
 func (cl *Client) refused(v admission.Verdict, now int64) {
 	co := cl.core
 	co.counts.Refused++
+	cl.wasRefused()
 	cl.group.Traffic.Refused++
 	cl.group.Traffic.WaitTime += time.Duration(v.Waited)
 	if co.draining {

@@ -187,8 +187,8 @@ func TestRefusalsInEveryProtocol(t *testing.T) {
 				other.Data(c.before, 2)
 				user.all = nil
 				l.client.Data(q("select 0"), 2) // has the slot
-				other.wait.Attempt = 3
 				used := other.Data(c.ask, 3)
+				other.wait.Attempt = 3
 				if !other.wait.Waiting() {
 					t.Fatal("it does not wait")
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/costlimit"
 	"github.com/pgweir/pgweir/pool"
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
@@ -36,6 +37,15 @@ type Core struct {
 	parked   parked // whose refusals by a rate are held back
 	looks    looks  // servers with work that is to be stopped, now or at its deadline
 	nextLook int64  // when Fire was told that the next one is due
+
+	names      *names
+	limits     func(role string) Role
+	traces     traces
+	patience   map[patienceKey]*patience
+	costs      *costlimit.Estimator
+	shapes     shapes
+	asked      uint32 // requests, modulo
+	metaCounts MetaCounts
 
 	plan       relay.Plan
 	verdicts   []admission.Verdict
@@ -92,7 +102,10 @@ const maxWelcomes = 256
 
 // New returns a Core without clients.
 func New(env Env, shared *relay.Shared, gate *admission.Gate, set *pool.Set) *Core {
-	return &Core{env: env, shared: shared, gate: gate, set: set, byKey: make(map[keyName]*KeyInfo), byGroup: make(map[groupName]*Group), nextLook: math.MaxInt64}
+	return &Core{
+		env: env, shared: shared, gate: gate, set: set, byKey: make(map[keyName]*KeyInfo), byGroup: make(map[groupName]*Group), nextLook: math.MaxInt64,
+		names: newNames(), traces: newTraces(), costs: costlimit.New(0),
+	}
 }
 
 // Key returns the dense key of a database and role, new if it is not known.

@@ -17,6 +17,12 @@ type Workload struct {
 	ServesGone      bool // nobody looks whether those who wait are still there: admission.Policy.IgnoresGone
 	Reserved        bool // its clients may use the upstream's reserve
 	Minimum         int  // servers kept open for each of its keys
+
+	Class    admission.Class // of requests that say nothing
+	Deadline int64           // ns that its clients wait for an answer; 0 = not known
+	Learn    bool            // how long they wait is learned from those who give up
+	// CountsAttempts: what was tried too often is refused.
+	CountsAttempts bool
 }
 
 // Traffic is what passed for the clients of a group. It only grows.
@@ -47,6 +53,7 @@ type Group struct {
 	Database, Role string
 	Workload       *Workload
 	Clients        int
+	role           *roleState
 
 	Counts  relay.Counts
 	Traffic Traffic
@@ -65,7 +72,7 @@ func (co *Core) Group(k *KeyInfo, database, role string, w *Workload) *Group {
 	n := groupName{k.Key, database, role, w.Name, w.Reserved}
 	g := co.byGroup[n]
 	if g == nil {
-		g = &Group{Key: k, Database: database, Role: role}
+		g = &Group{Key: k, Database: database, Role: role, role: co.role(role)}
 		co.byGroup[n] = g
 		co.groups = append(co.groups, g)
 	}

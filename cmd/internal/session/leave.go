@@ -94,6 +94,9 @@ func (cl *Client) Kill(e *wire.Error, reason Reason, now int64) {
 // called once nothing of the cancel can meet a later statement.
 func (cl *Client) CancelRequest(now int64, done func()) {
 	co := cl.core
+	if !cl.ended {
+		cl.gaveUp(now)
+	}
 	switch {
 	case cl.ended || cl.login:
 		done()
@@ -189,6 +192,9 @@ func (co *Core) end(cl *Client, reason Reason, finish bool, now int64) {
 	if cl.ended {
 		return
 	}
+	if reason == ClientEOF || reason == ClientLost {
+		cl.gaveUp(now)
+	}
 	cl.ended = true
 	co.clients--
 	cl.unpark()
@@ -218,6 +224,7 @@ func (co *Core) end(cl *Client, reason Reason, finish bool, now int64) {
 		kept.done(now)
 	}
 	cl.link.Free()
+	cl.forgetMeta()
 	co.env.Ended(cl, reason)
 }
 

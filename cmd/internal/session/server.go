@@ -219,6 +219,7 @@ func (sv *Server) release(now int64) {
 		}
 		sv.answered(cl.group, now)
 		sv.charge(now)
+		cl.wasServed(now, now-sv.ticket.since)
 		cl.link.Unbind()
 		cl.server, cl.replaced = nil, 0
 		if cl.cancel {

@@ -15,12 +15,16 @@ func canceled(tx byte) []byte {
 	return wire.AppendReadyForQuery(wire.AppendError(nil, e), tx)
 }
 
-// until gives the client's next request a deadline.
-func until(cl *Client, deadline int64) { cl.wait.Deadline = deadline }
+// until gives the client's next request, which comes at now, a deadline.
+func until(cl *Client, now, deadline int64) {
+	w := *cl.group.Workload
+	w.Deadline = deadline - now
+	cl.group.Workload = &w
+}
 
 func TestDeadlineOfARead(t *testing.T) {
 	l := newLab(t)
-	until(l.client, 100)
+	until(l.client, 2, 100)
 	l.client.Data(wire.AppendQuery(nil, "select 1"), 2)
 	if next := l.core.Fire(99); next != 100 || l.env.cancels != 0 {
 		t.Fatalf("%d cancels before the deadline, next look at %d", l.env.cancels, next)
@@ -59,7 +63,7 @@ func TestDeadlineOfARead(t *testing.T) {
 // by itself meanwhile is not.
 func TestDeadlineIsKeptAtIt(t *testing.T) {
 	l := newLab(t)
-	until(l.client, 100)
+	until(l.client, 2, 100)
 	ask := wire.AppendQuery(nil, "select 1")
 	l.client.Data(ask, 2)
 	now := int64(100)
@@ -124,7 +128,7 @@ func TestWhatADeadlineStops(t *testing.T) {
 			l := newLab(t)
 			l.env.alone = c.alone
 			l.client.Data(c.begin, 2)
-			until(l.client, 100)
+			until(l.client, 3, 100)
 			if n := l.client.Data(c.ask, 3); n != len(c.ask) {
 				t.Fatalf("%d of %d bytes were read", n, len(c.ask))
 			}
@@ -215,9 +219,9 @@ func TestDeadlinesDoNotAllocate(t *testing.T) {
 	ask := wire.AppendQuery(nil, "select 1")
 	reply := answer(ask)
 	now := int64(3)
+	until(l.client, 0, 1e9)
 	run := func() {
 		now++
-		until(l.client, now+1e9)
 		l.client.Data(ask, now)
 		l.server.Data(reply, now)
 	}
