@@ -98,7 +98,7 @@ func (v *visit) attempt(n int) (Record, error) {
 	}
 	r.Sent = begin.Sub(v.start)
 	if err == nil {
-		r.Done, err = v.ask(n)
+		r.Done, err = v.ask(n, begin)
 	}
 	end := time.Now()
 	r.Took, r.Whole = end.Sub(begin), end.Sub(v.first)
@@ -113,7 +113,7 @@ func (v *visit) connect(now time.Time) (err error) {
 		patience = forEver
 	}
 	lost := 0
-	ctx, done := context.WithTimeout(context.WithoutCancel(v.ctx), patience)
+	ctx, done := context.WithTimeout(v.ctx, patience)
 	defer done()
 	before := len(v.crowd.free)
 	v.conn, lost, err = v.crowd.take(ctx, now.Add(patience))
@@ -130,8 +130,8 @@ func (v *visit) connect(now time.Time) (err error) {
 }
 
 // ask sends the statements of the request, up to the first that is not served, and counts
-// those that are.
-func (v *visit) ask(attempt int) (done int32, err error) {
+// those that are. The first one's time begins at begin.
+func (v *visit) ask(attempt int, begin time.Time) (done int32, err error) {
 	s := v.stream
 	q := &s.Queries[v.arrival.Query]
 	tags := s.told(v.arrival.Tenant)
@@ -141,12 +141,14 @@ func (v *visit) ask(attempt int) (done int32, err error) {
 		comment = tags.comment()
 	}
 	v.conn.used++
+	defer v.abandon()()
 	for n := range q.repeat() {
 		for i, text := range q.Statements {
 			if n+i > 0 {
 				rest(v.ctx, q.Pause)
+				begin = time.Now()
 			}
-			one := v.askOne(tags, v.fill.fill(text, v.arrival)+comment)
+			one := v.askOne(tags, v.fill.fill(text, v.arrival)+comment, begin)
 			switch {
 			case one == nil:
 				done++
@@ -160,11 +162,21 @@ func (v *visit) ask(attempt int) (done int32, err error) {
 	return done, err
 }
 
+// abandon closes the connection of a client with much patience when the run is given up.
+// The others come to an end by themselves.
+func (v *visit) abandon() (stop func() bool) {
+	if p := v.stream.Patience; p > 0 && p <= connectBound {
+		return func() bool { return true }
+	}
+	socket := v.conn.net
+	return context.AfterFunc(v.ctx, func() { _ = socket.Close() })
+}
+
 // askOne sends one statement, and says before it what has to be said.
-func (v *visit) askOne(tags told, text string) error {
+func (v *visit) askOne(tags told, text string, begin time.Time) error {
 	until := time.Time{}
 	if v.stream.Patience > 0 {
-		until = time.Now().Add(v.stream.Patience)
+		until = begin.Add(v.stream.Patience)
 	}
 	if v.stream.Tell == BySet {
 		if set := tags.settings(); set != v.conn.told {

@@ -83,7 +83,7 @@ func (v *visit) reopen() {
 	if v.stream.Churn > 0 || v.ctx.Err() != nil {
 		return
 	}
-	ctx, done := context.WithTimeout(context.WithoutCancel(v.ctx), connectBound)
+	ctx, done := context.WithTimeout(v.ctx, connectBound)
 	defer done()
 	c, err := v.crowd.connect(ctx)
 	if err != nil {

@@ -15,7 +15,7 @@ type Options struct {
 	// first is sent.
 	Started func(time.Time)
 	// Look, if not nil, is called every Every (0: a quarter of a second) with how things
-	// stand, and once at the end. The run goes on meanwhile.
+	// stand, and once at the end. The run goes on meanwhile. It is called by Run's goroutine.
 	Look  func(Mark)
 	Every time.Duration
 	// Settle bounds the wait, after the last answer, for statements that Postgres still
@@ -65,39 +65,36 @@ func Run(ctx context.Context, t Target, l Load, o Options) (*Result, error) {
 	if w != nil {
 		w.begin(g.start)
 	}
+	var r *Result
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		g.drive()
+		r = g.result(t)
+		r.Unsettled = w != nil && !g.settle(w, o.Settle)
 	}()
 	g.follow(done, w, o)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	return g.finish(t, w, o)
-}
-
-// finish waits for what Postgres still does and makes the result.
-func (g *generator) finish(t Target, w *watch, o Options) (*Result, error) {
-	r := g.result(t)
 	if w == nil {
 		return r, nil
 	}
-	settle := o.Settle
-	if settle == 0 {
-		settle = connectBound
-	}
-	ctx, done := context.WithTimeout(g.ctx, settle)
-	defer done()
-	r.Unsettled = !w.rest(ctx)
 	if err := w.stop(); err != nil {
 		return nil, err
 	}
-	if g.ctx.Err() != nil {
-		return nil, context.Cause(g.ctx)
-	}
 	r.watched(w, t.Counter != "")
 	return r, nil
+}
+
+// settle waits for what Postgres does for clients that have left.
+func (g *generator) settle(w *watch, bound time.Duration) bool {
+	if bound == 0 {
+		bound = connectBound
+	}
+	ctx, done := context.WithTimeout(g.ctx, bound)
+	defer done()
+	return w.rest(ctx)
 }
 
 // gather makes the crowds of all streams and opens their connections.

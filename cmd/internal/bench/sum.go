@@ -152,7 +152,7 @@ type Window struct {
 }
 
 // Windows are the stretches that a report shows: the phases, or stretches of Load.Window,
-// each within a phase's bounds or not.
+// which are called by the phase that they begin in.
 func (l *Load) Windows() []Window {
 	var list []Window
 	at := time.Duration(0)
@@ -163,10 +163,13 @@ func (l *Load) Windows() []Window {
 	if l.Window <= 0 {
 		return list
 	}
+	phases := list
 	list = nil
 	for from := time.Duration(0); from < at; from += l.Window {
-		to := min(from+l.Window, at)
-		list = append(list, Window{from.String() + "-" + to.String(), from, to})
+		for phases[0].To <= from {
+			phases = phases[1:]
+		}
+		list = append(list, Window{phases[0].Name, from, min(from+l.Window, at)})
 	}
 	return list
 }

@@ -124,7 +124,7 @@ func TestWindows(t *testing.T) {
 		t.Error(diff)
 	}
 	l.Window = 5 * time.Second
-	want = []Window{{"0s-5s", 0, 5 * time.Second}, {"5s-10s", 5 * time.Second, 10 * time.Second}, {"10s-12s", 10 * time.Second, 12 * time.Second}}
+	want = []Window{{"80/s", 0, 5 * time.Second}, {"much", 5 * time.Second, 10 * time.Second}, {"much", 10 * time.Second, 12 * time.Second}}
 	if diff := cmp.Diff(want, l.Windows()); diff != "" {
 		t.Error(diff)
 	}

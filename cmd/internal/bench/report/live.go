@@ -38,13 +38,14 @@ func NewLive(s *Screen, l *bench.Load) *Live {
 // unit is a round number of which a bar of the rate has no more than fit.
 func unit(rate float64) float64 {
 	u := 1.0
-	for _, factor := range []float64{2, 2.5, 2, 2, 2.5, 2, 2, 2.5, 2, 2, 2.5, 2, 2, 2.5, 2} {
-		if rate*1.2 <= u*barMost {
-			break
+	for {
+		for _, factor := range []float64{2, 2.5, 2} { // 1, 2, 5, 10
+			if rate*1.2 <= u*barMost {
+				return u
+			}
+			u *= factor
 		}
-		u *= factor
 	}
-	return u
 }
 
 // Look takes how things stand.
