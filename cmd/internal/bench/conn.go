@@ -152,15 +152,14 @@ func (c *conn) reset() error {
 	return c.ask("ROLLBACK", Simple, time.Now().Add(connectBound))
 }
 
-// settle reads the answer to what was given up.
-func (c *conn) settle() error {
-	if err := c.net.SetDeadline(time.Now().Add(connectBound)); err != nil {
+// settle reads the answer to what was given up, and ends its transaction. A late error means
+// that the answer is still to come.
+func (c *conn) settle(until time.Time) error {
+	if err := c.net.SetDeadline(until); err != nil {
 		return err
 	}
-	if err := c.answer(); err != nil {
-		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || fatal(e) {
-			return err
-		}
+	if err := c.answer(); err != nil && !goesOn(err) {
+		return err
 	}
 	return c.reset()
 }

@@ -1,6 +1,10 @@
 package bench
 
-import "context"
+import (
+	"context"
+	"os"
+	"time"
+)
 
 // part decides what becomes of the connection after an attempt. kept reports that the
 // session goes on; after has to be called once the attempt has been noted.
@@ -60,10 +64,21 @@ func (v *visit) cancel(c *conn) {
 	}
 }
 
+// calmEvery is how long a client waits for what a CancelRequest does, and how often it sends
+// one: the first may have come before the statement that it meant.
+const (
+	calmEvery = time.Second
+	calmMost  = 10
+)
+
 // calm cancels what a connection does, reads the rest of its answer and puts it back.
 func (v *visit) calm(c *conn) {
-	v.cancel(c)
-	if err := c.settle(); err != nil {
+	err := os.ErrDeadlineExceeded
+	for n := 0; n < calmMost && late(err); n++ {
+		v.cancel(c)
+		err = c.settle(time.Now().Add(calmEvery))
+	}
+	if err != nil {
 		v.tally.count(func(n *Counts) { n.Lost++ })
 		v.replace(c)
 		return

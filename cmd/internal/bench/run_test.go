@@ -49,7 +49,7 @@ func target(t *testing.T, counter string) Target {
 // run runs a load that has to come to an end.
 func run(t *testing.T, to Target, l Load) *Result {
 	t.Helper()
-	r, err := Run(t.Context(), to, l, Options{})
+	r, err := Run(t.Context(), to, l, Options{Settle: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,25 +103,28 @@ func TestPatienceEnds(t *testing.T) {
 		t.Run(leave.String(), func(t *testing.T) {
 			to := target(t, "counted_"+fmt.Sprint(int(leave)))
 			long := 400 * time.Millisecond // nobody stops it
-			if leave == Cancel || leave == CancelClose {
+			switch leave {
+			case Cancel:
 				long = time.Minute
+			case CancelClose: // the request may come before its statement
+				long = 3 * time.Second
 			}
 			r := run(t, to, Load{Phases: phases(t, "50x100ms"), Even: true, Streams: []Stream{
-				{Share: 1, Patience: 20 * time.Millisecond, Leave: leave, Queries: nap(long)},
+				{Share: 1, Patience: 50 * time.Millisecond, Leave: leave, Queries: nap(long)},
 			}})
 			s := r.Sum(Filter{})
 			if s.By[GaveUp] != 5 || len(s.Why) != 1 || s.Why[0].N != 5 {
 				t.Errorf("%+v", s)
 			}
-			left, wasted := 5, int64(5)
-			if leave == Cancel {
-				left = 0
+			left, least, most := 5, int64(5), int64(5)
+			switch leave {
+			case Cancel:
+				left, least, most = 0, 0, 0
+			case CancelClose:
+				least, most = 0, 4
 			}
-			if leave == Cancel || leave == CancelClose {
-				wasted = 0
-			}
-			if r.Counts.Left != left || r.Counts.Lost != 0 || r.Wasted() != wasted || r.Unsettled {
-				t.Errorf("%+v, %d wasted, want %d left and %d wasted", r.Counts, r.Wasted(), left, wasted)
+			if r.Counts.Left != left || r.Counts.Lost != 0 || r.Wasted() < least || r.Wasted() > most || r.Unsettled {
+				t.Errorf("%+v, %d wasted, unsettled %v", r.Counts, r.Wasted(), r.Unsettled)
 			}
 		})
 	}
@@ -182,7 +185,7 @@ func TestTransactionsAreNotLeftOpen(t *testing.T) {
 
 func TestTooFewConnections(t *testing.T) {
 	r := run(t, target(t, ""), Load{Phases: phases(t, "100x100ms"), Even: true, MaxSessions: 2, Streams: []Stream{
-		{Share: 1, Patience: 150 * time.Millisecond, Leave: Cancel, Queries: nap(10 * time.Second)},
+		{Share: 1, Patience: 150 * time.Millisecond, Leave: Cancel, Queries: nap(time.Minute)},
 	}})
 	s := r.Sum(Filter{})
 	if s.By[Unsent] == 0 || s.By[Unsent]+s.By[GaveUp] != 10 {
