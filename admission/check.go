@@ -50,6 +50,8 @@ func (g *Gate) check() error {
 		return fmt.Errorf("%d wait in %d flows, counted %d in %d", c.waiting, c.flows, g.waiting, len(g.flows))
 	case c.probes != g.probes || c.wantProbes != g.probes:
 		return fmt.Errorf("%d probes wait, counted %d and %d", c.probes, g.probes, c.wantProbes)
+	case g.late.check() >= 0 || len(g.late.items) != c.late || g.stands.check() >= 0:
+		return fmt.Errorf("the heap of deadlines is broken, or has %d waiters instead of %d", len(g.late.items), c.late)
 	case g.byTime.check() >= 0 || len(g.byTime.items) != c.inTime:
 		return fmt.Errorf("the heap of what is due is broken, or has %d flows instead of %d", len(g.byTime.items), c.inTime)
 	}
@@ -59,7 +61,8 @@ func (g *Gate) check() error {
 // census is a fresh count of everything.
 type census struct {
 	used               [sides]int
-	open, dry, late    [sides]int
+	open, dry, lines   [sides]int
+	late               int // waiters with deadlines
 	sums               [sides]sums
 	warm               [sides][classes]int
 	inTime             int
@@ -68,11 +71,31 @@ type census struct {
 	extra              int
 }
 
-// line verifies one line: links, order, counts, flows, and where it is.
+// line verifies one line: its ranks, and where it is.
 func (c *census) line(g *Gate, l *line, kind int) error {
-	n, last, passing := 0, uint64(0), true
+	n, ready := 0, 0
+	for i := range l.ranks {
+		r := &l.ranks[i]
+		if err := c.rank(g, r); err != nil {
+			return fmt.Errorf("rank %d: %w", i, err)
+		}
+		n += r.n
+		ready += len(r.ready.items)
+	}
+	if n != l.n || ready != l.ready {
+		return fmt.Errorf("%d in line, %d flows ready, counted %d, %d", n, ready, l.n, l.ready)
+	}
+	if l.load != nil {
+		c.waiting += n
+	}
+	return c.place(l, kind)
+}
+
+// rank verifies one rank: links, order, counts and flows.
+func (c *census) rank(g *Gate, r *rank) error {
+	l, n, last := r.line, 0, uint64(0)
 	var prev *Waiter
-	for w := l.head; w != nil; w = w.links[l.link].next {
+	for w := r.head; w != nil; w = w.links[l.link].next {
 		f := w.links[l.link].flow
 		switch {
 		case g.draining && !w.Begun:
@@ -83,10 +106,10 @@ func (c *census) line(g *Gate, l *line, kind int) error {
 			return fmt.Errorf("a waiter of key %d has a wrong predecessor", w.Key)
 		case w.seq <= last:
 			return fmt.Errorf("order: %d after %d", w.seq, last)
-		case w.overtaken && !passing && l.link == mainLine:
-			return fmt.Errorf("waiter %d is passed over behind one that is not", w.seq)
-		case f == nil || f.line != l || f.key != w.Key || f.slot != (w.Want == Slot):
+		case f == nil || f.line != l || f.rank != r || f.key != w.Key || f.slot != (w.Want == Slot):
 			return fmt.Errorf("waiter %d is in a wrong flow", w.seq)
+		case l.load != nil && (w.sub != nil) != (l.policy == Guard):
+			return fmt.Errorf("waiter %d is in no tenant's flow, or in one in vain", w.seq)
 		case l.load != nil && g.loads[w.Workload] != l.load:
 			return fmt.Errorf("waiter %d is in the line of another workload", w.seq)
 		case g.keys[w.Key].paused:
@@ -95,16 +118,67 @@ func (c *census) line(g *Gate, l *line, kind int) error {
 		if l.load != nil && w.Probe {
 			c.probes++
 		}
-		passing = w.overtaken
+		if l.load != nil {
+			c.late += min(int(w.inLate), 1)
+		}
 		prev, last, n = w, w.seq, n+1
 	}
-	if n != l.n || l.tail != prev {
-		return fmt.Errorf("%d in line, counted %d, tail right: %v", n, l.n, l.tail == prev)
+	flows := 0
+	for f := r.flows; f != nil; f = f.nextRank {
+		flows++
 	}
-	if l.load != nil {
-		c.waiting += n
+	switch {
+	case n != r.n || r.tail != prev:
+		return fmt.Errorf("%d in line, counted %d, tail right: %v", n, r.n, r.tail == prev)
+	case flows != len(r.ready.items)+len(r.parked.items):
+		return fmt.Errorf("%d flows, %d ready, %d parked", flows, len(r.ready.items), len(r.parked.items))
+	case r.ready.check() >= 0 || r.parked.check() >= 0 || r.asleep.check() >= 0 || r.fullest.check() >= 0:
+		return errors.New("a heap is broken")
 	}
-	return c.place(l, kind)
+	return c.accounts(r)
+}
+
+// accounts verifies what a rank knows of its roles and tenants.
+func (c *census) accounts(r *rank) error {
+	if r.line.policy != Guard || r.line.load == nil {
+		return nil
+	}
+	var work int64
+	fresh, active := 0, 0
+	roles := make(map[*role]int)
+	for f := r.flows; f != nil; f = f.nextRank {
+		n := 0
+		for _, s := range f.subs.items {
+			k := 0
+			for w := s.first; w != nil; w = w.subNext {
+				k++
+				work += w.expected
+				if mayLose(w) {
+					fresh++
+				}
+			}
+			if k != s.n || k == 0 || s.flow != f || s.tenant.role != f.role {
+				return fmt.Errorf("a tenant has %d waiters in a flow, counted %d", s.n, k)
+			}
+			if roles[f.role] == 0 {
+				active++
+			}
+			roles[f.role] += k
+			n += k
+		}
+		if n != f.n || f.subs.check() >= 0 {
+			return fmt.Errorf("%d wait in a flow, %d by tenants", f.n, n)
+		}
+	}
+	for o, n := range roles {
+		if o.waiting != n || o.fullest.check() >= 0 || o.asleep.check() >= 0 {
+			return fmt.Errorf("%d of role %d wait, counted %d", o.waiting, o.id, n)
+		}
+	}
+	if work != r.work || fresh != r.fresh || active != r.active {
+		return fmt.Errorf("%d ns of work, %d fresh, %d roles, counted %d, %d, %d", r.work, r.fresh, r.active, work, fresh, active)
+	}
+	return nil
 }
 
 // place verifies what follows from a line's numbers.
@@ -112,10 +186,10 @@ func (c *census) place(l *line, kind int) error {
 	if l.used < 0 || l.own < 0 || l.most < l.own {
 		return fmt.Errorf("%d used, %d own, %d at most", l.used, l.own, l.most)
 	}
-	if i := l.flows.check(); i >= 0 {
-		return fmt.Errorf("the heap of flows is broken at %d", i)
+	if i := l.late.check(); i >= 0 {
+		return fmt.Errorf("the heap of flows passed over is broken at %d", i)
 	}
-	runs, ready, late := l.n > 0 && l.used < l.most, len(l.flows.items) > 0, l.n > 0 && l.load != nil && l.head.overtaken
+	runs, ready, late := l.n > 0 && l.used < l.most, l.ready > 0, len(l.late.items) > 0
 	if (l.inOpen > 0) != (runs && ready) || (l.inDry > 0) != (runs && !ready && !late) || (l.inLate > 0) != late {
 		return fmt.Errorf("%d wait, %d of %d used, ready %v, late %v, but open %d, dry %d, late %d",
 			l.n, l.used, l.most, ready, late, l.inOpen, l.inDry, l.inLate)
@@ -123,7 +197,7 @@ func (c *census) place(l *line, kind int) error {
 	c.used[kind] += l.used
 	c.open[kind] += min(int(l.inOpen), 1)
 	c.dry[kind] += min(int(l.inDry), 1)
-	c.late[kind] += min(int(l.inLate), 1)
+	c.lines[kind] += min(int(l.inLate), 1)
 	if l.load != nil {
 		if err := c.clock(l, kind); err != nil {
 			return err
@@ -165,9 +239,9 @@ func (s *side) check(c *census, kind int) error {
 		return fmt.Errorf("%d permits are free, %d kept back, but one is free: %v, %v", s.free(), s.kept, s.isFree.on, s.isSpare.on)
 	case s.used != c.used[kind] || s.sums != c.sums[kind]:
 		return fmt.Errorf("%d used, sums %+v, counted %d, %+v", s.used, s.sums, c.used[kind], c.sums[kind])
-	case len(s.open.items) != c.open[kind] || len(s.dry.items) != c.dry[kind] || len(s.late.items) != c.late[kind]:
+	case len(s.open.items) != c.open[kind] || len(s.dry.items) != c.dry[kind] || len(s.late.items) != c.lines[kind]:
 		return fmt.Errorf("%d, %d, %d lines in the heaps, counted %d, %d, %d", len(s.open.items), len(s.dry.items),
-			len(s.late.items), c.open[kind], c.dry[kind], c.late[kind])
+			len(s.late.items), c.open[kind], c.dry[kind], c.lines[kind])
 	case s.open.check() >= 0 || s.dry.check() >= 0 || s.late.check() >= 0:
 		return fmt.Errorf("a heap of lines is broken")
 	}
@@ -192,7 +266,7 @@ func (c *census) keys(g *Gate) error {
 			if f.served() {
 				waiting += f.n
 			}
-			if f.parked() {
+			if f.parked {
 				parked++
 			}
 		}
@@ -246,7 +320,7 @@ func (c *census) flow(g *Gate, f *flow, k Key) error {
 	switch {
 	case n == 0 || n != f.n || f.last != prev || f.key != k || g.flows[f.name] != f:
 		return fmt.Errorf("a flow of key %d has %d waiters, counted %d", f.key, n, f.n)
-	case f.slot && f.parked():
+	case f.slot && f.parked:
 		return fmt.Errorf("a flow that needs no server is parked")
 	case f.line.load != nil && (f.slot || !g.keys[k].dry) && f.line.side.may(f.line):
 		return fmt.Errorf("waiter %d waits, but may have a permit and perhaps a server", f.first.seq)

@@ -5,19 +5,31 @@ import "testing"
 // TestCheckFindsDamage: a check that accepts everything checks nothing.
 func TestCheckFindsDamage(t *testing.T) {
 	for name, damage := range map[string]func(*Gate, *line){
-		"count":       func(_ *Gate, l *line) { l.n++ },
-		"tail":        func(_ *Gate, l *line) { l.tail = l.head },
-		"order":       func(_ *Gate, l *line) { l.tail.seq = 0 },
-		"gate":        func(_ *Gate, l *line) { l.tail.gate = nil },
-		"link":        func(_ *Gate, l *line) { l.tail.links[mainLine].prev = nil },
-		"overtaken":   func(_ *Gate, l *line) { l.tail.overtaken = true },
-		"flow":        func(_ *Gate, l *line) { l.tail.links[mainLine].flow = l.head.links[mainLine].flow },
-		"workload":    func(_ *Gate, l *line) { l.tail.Workload = 0 },
-		"flow count":  func(g *Gate, _ *line) { g.keys[0].flows.n++ },
-		"flow link":   func(g *Gate, _ *line) { g.keys[0].flows.last.links[mainLine].flowPrev = nil },
-		"flow name":   func(g *Gate, _ *line) { delete(g.flows, g.keys[0].flows.name) },
-		"flow list":   func(g *Gate, _ *line) { g.keys[0].flows.prev = g.keys[0].flows },
-		"flow heap":   func(_ *Gate, l *line) { l.flows.items = append(l.flows.items, l.head.links[mainLine].flow) },
+		"count":      func(_ *Gate, l *line) { l.n++ },
+		"tail":       func(_ *Gate, l *line) { l.ranks[1].tail = l.ranks[1].head },
+		"order":      func(_ *Gate, l *line) { l.ranks[1].tail.seq = 0 },
+		"gate":       func(_ *Gate, l *line) { l.ranks[1].tail.gate = nil },
+		"link":       func(_ *Gate, l *line) { l.ranks[1].tail.links[mainLine].prev = nil },
+		"tenant":     func(_ *Gate, l *line) { l.ranks[1].tail.sub = nil },
+		"work":       func(_ *Gate, l *line) { l.ranks[1].work++ },
+		"roles":      func(_ *Gate, l *line) { l.ranks[1].active++ },
+		"fresh":      func(_ *Gate, l *line) { l.ranks[1].fresh++ },
+		"sub count":  func(_ *Gate, l *line) { l.ranks[1].tail.sub.n++ },
+		"role count": func(_ *Gate, l *line) { l.ranks[1].tail.sub.tenant.role.waiting++ },
+		"late": func(g *Gate, l *line) {
+			l.ranks[1].tail.late = 1
+			g.late.put(l.ranks[1].tail, true)
+			g.late.items = nil
+		},
+		"flow":       func(_ *Gate, l *line) { l.ranks[1].tail.links[mainLine].flow = l.ranks[1].head.links[mainLine].flow },
+		"workload":   func(_ *Gate, l *line) { l.ranks[1].tail.Workload = 0 },
+		"flow count": func(g *Gate, _ *line) { g.keys[0].flows.n++ },
+		"flow link":  func(g *Gate, _ *line) { g.keys[0].flows.last.links[mainLine].flowPrev = nil },
+		"flow name":  func(g *Gate, _ *line) { delete(g.flows, g.keys[0].flows.name) },
+		"flow list":  func(g *Gate, _ *line) { g.keys[0].flows.prev = g.keys[0].flows },
+		"flow heap": func(_ *Gate, l *line) {
+			l.ranks[1].ready.items = append(l.ranks[1].ready.items, l.ranks[1].head.links[mainLine].flow)
+		},
 		"unserved":    func(g *Gate, _ *line) { g.keys[1].dry = false },
 		"side used":   func(g *Gate, _ *line) { g.side[slots].used++ },
 		"side sums":   func(g *Gate, _ *line) { g.side[slots].kept++ },
@@ -26,7 +38,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		"line used":   func(_ *Gate, l *line) { l.used = -1 },
 		"lane":        func(g *Gate, _ *line) { g.side[probes].used, g.lanes[probes].used = 1, 1 },
 		"extra":       func(g *Gate, _ *line) { g.loads[0].extra++ },
-		"probes":      func(_ *Gate, l *line) { l.head.Probe = true },
+		"probes":      func(_ *Gate, l *line) { l.ranks[1].head.Probe = true },
 		"gate probes": func(g *Gate, _ *line) { g.probes++ },
 		"waiting":     func(g *Gate, _ *line) { g.waiting++ },
 		"draining":    func(g *Gate, _ *line) { g.draining = true },

@@ -107,6 +107,9 @@ func (s *side) sort(l *line) {
 
 // tick notes the time, which does not run backwards.
 func (g *Gate) tick(now int64) {
+	if now > g.now && len(g.watched) > 0 {
+		g.idle(now)
+	}
 	g.now = max(g.now, now)
 	for _, s := range g.side {
 		s.now = g.now
@@ -211,7 +214,7 @@ func (l *line) kind() int {
 // schedule works out when f's first waiter is too old.
 func (g *Gate) schedule(f *flow) {
 	e, w, l := &g.keys[f.key], f.first, f.line
-	limit := l.load.limit(l.kind())
+	limit := f.limit()
 	warm := false
 	switch {
 	case f.slot:

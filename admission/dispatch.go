@@ -4,15 +4,20 @@ package admission
 // can use it.
 func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
 	g.tick(now)
+	g.stand(now)
 	if g.waiting > 0 {
 		g.look(now)
-		out = g.expire(now, out)
+		out = g.tooLate(now, g.expire(now, out))
 		g.favour(now)
 	}
 	for g.waiting > 0 {
 		w, t := g.pick()
 		if w == nil {
 			break
+		}
+		if g.hopeless(now, w) {
+			out = append(out, g.evict(now, w, Deadline))
+			continue
 		}
 		grant, ok := uint32(0), true
 		if w.Want != Slot {
@@ -24,6 +29,7 @@ func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
 			continue
 		}
 		g.pass(now, w, t)
+		t = g.pay(w, t)
 		g.remove(w)
 		out = append(out, g.granted(now, w, grant, t))
 		g.tell(now, w)
@@ -37,7 +43,7 @@ func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
 func (g *Gate) pick() (w *Waiter, t Ticket) {
 	next := g.best(g.side[slots])
 	if g.side[slots].free() > 0 {
-		if p := g.best(g.side[probes]); p != nil && (next == nil || p.first != next.first) {
+		if p := g.best(g.side[probes]); p != nil && (next == nil || p.first != next.head()) {
 			return p.first, ticket(p.first, probes)
 		}
 	}
@@ -51,7 +57,8 @@ func (g *Gate) pick() (w *Waiter, t Ticket) {
 	if next == nil {
 		return nil, t
 	}
-	return next.first, ticket(next.first, kind)
+	w = next.head()
+	return w, ticket(w, kind)
 }
 
 // ticket is what w gets on a permit of a kind.
@@ -73,7 +80,37 @@ func (g *Gate) pass(now int64, w *Waiter, t Ticket) {
 		}
 		g.side[slots+sessions-l.kind()].passOlder(seq, now)
 	}
-	l.passOver(w, now)
+	f := w.links[mainLine].flow // nil: a newcomer
+	l.passOver(f, now)
+	if f != nil {
+		f.caughtUp()
+		f.rank.granted()
+	}
+	l.side.settle(l)
+}
+
+// pay charges w for t where others wait for the same, and returns t with that.
+func (g *Gate) pay(w *Waiter, t Ticket) Ticket {
+	if w.Want == Session {
+		return t
+	}
+	l := &g.loads[w.Workload].lines[slots]
+	if l.policy != Guard {
+		return t
+	}
+	if r := &l.ranks[w.class]; r.n > 0 {
+		t.tenant, t.expected = g.book.pay(r, w), w.expected
+	}
+	return t
+}
+
+// settleTicket charges for the time that a ticket has held its slot what was not expected.
+func (g *Gate) settleTicket(t Ticket, held int64) {
+	if t.tenant == nil {
+		return
+	}
+	l := t.tenant.role.rank.line
+	g.book.paid(t.tenant, t.expected, held)
 	l.side.settle(l)
 }
 
@@ -84,13 +121,14 @@ func (g *Gate) favour(now int64) {
 	for _, s := range [...]*side{g.side[slots], g.side[sessions]} {
 		for i := 0; i < min(len(s.late.items), tries); i++ {
 			l := s.late.items[i]
-			if l.head.passed+passOver > now || g.hasMoved && now < g.moved+s.moveGap(l) {
+			f := l.late.items[0]
+			if f.passed+passOver > now || g.hasMoved && now < g.moved+s.moveGap(l) {
 				continue
 			}
 			if s == g.side[sessions] && !s.may(l) {
 				continue // it could not use it before a session ends
 			}
-			if k := l.head.Key; l.head.Want != Slot && g.keys[k].dry && g.supply.Steal(k, now) {
+			if k := f.key; !f.slot && g.keys[k].dry && g.supply.Steal(k, now) {
 				g.moved, g.hasMoved = now, true
 				g.moves++
 			}
@@ -115,7 +153,7 @@ func (g *Gate) favourAt() int64 {
 		if !ok {
 			continue
 		}
-		due := l.head.passed + passOver
+		due := l.late.items[0].passed + passOver
 		if g.hasMoved {
 			due = max(due, g.moved+s.moveGap(l))
 		}
@@ -140,6 +178,11 @@ func (g *Gate) granted(now int64, w *Waiter, grant uint32, t Ticket) Verdict {
 	waited := now - w.arrived
 	d.stats.granted[w.Want]++
 	d.stats.served.add(waited)
+	if w.Want != Session {
+		c := &d.stats.classes[w.class]
+		c.granted++
+		c.served.add(waited)
+	}
 	return Verdict{
 		W: w, Outcome: Granted, Ticket: t, Grant: grant,
 		Waited: waited, Queued: d.waiting(), Slots: d.part,
@@ -159,17 +202,29 @@ func (g *Gate) refusal(now int64, w *Waiter, r Reason) Verdict {
 	waited := now - w.arrived
 	d.stats.refused[r]++
 	d.stats.turnedAway.add(waited)
+	if w.Want != Session {
+		c := &d.stats.classes[w.Class.index()]
+		c.refused[r]++
+		c.turnedAway.add(waited)
+		g.inVain(now, w, r)
+	}
 	return Verdict{
 		W: w, Outcome: Refused, Reason: r, Waited: waited,
-		Queued: d.waiting(), Slots: d.part, RetryAfter: g.retryAfter(d),
+		Queued: d.waiting(), Slots: d.part, RetryAfter: g.retryAfter(now, d, w),
 	}
 }
 
 // retryAfter is the hint of Verdict.RetryAfter.
-func (g *Gate) retryAfter(d *load) int64 {
-	const least, most = 100e6, 5e9
-	work := 2 * d.drain.toDrain(d.waiting(), d.part)
-	return int64(min(max(work, least), most) * (0.5 + g.rnd()))
+func (g *Gate) retryAfter(now int64, d *load, w *Waiter) int64 {
+	const least, most, stall = 100e6, 5e9, 1e9
+	work := max(2*d.drain.toDrain(d.waiting(), d.part), least)
+	if g.stalled(now) {
+		work = max(work, stall) // who comes back earlier meets the same
+	}
+	if w.Attempt > 1 {
+		work *= float64(int(1) << min(w.Attempt-1, 6))
+	}
+	return int64(min(work, most) * (0.5 + g.rnd()))
 }
 
 // remove takes w out of where it waits without a turn.

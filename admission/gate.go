@@ -38,8 +38,13 @@ type Gate struct {
 	hot    []Key            // may have a server, and has parked flows
 	active []Key            // somebody waits for a server
 
-	byTime heap[*flow] // by the time when the first waiter is too old; but see side.warm
-	seen   uint64      // of changes
+	byTime heap[*flow]   // by the time when the first waiter is too old; but see side.warm
+	late   heap[*Waiter] // by the time when it is too late for their deadline
+	stands heap[*rank]   // by the time when to look whether their queues stand
+	book   book
+	seen   uint64 // of changes
+
+	watched []*load // with refusals that may turn out to have been in vain
 
 	waiting  int // in lines,
 	probes   int // of these probes
@@ -49,6 +54,7 @@ type Gate struct {
 
 	displaced []Verdict // by Admit, not fetched yet
 
+	doneAt   int64 // when a ticket has last ended
 	now      int64 // the latest
 	seq      uint64
 	told     int // servers more that the supply was last told could be used
@@ -66,6 +72,9 @@ func New(p Plan, s Supply, rnd func() float64) *Gate {
 	}
 	g := &Gate{supply: s, rnd: rnd, flows: make(map[uint64]*flow)}
 	g.byTime = heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inTime }}
+	g.late = heap[*Waiter]{less: func(a, b *Waiter) bool { return a.late < b.late }, place: func(w *Waiter) *int32 { return &w.inLate }}
+	g.stands = heap[*rank]{less: func(a, b *rank) bool { return a.lookAt < b.lookAt }, place: func(r *rank) *int32 { return &r.inStands }}
+	g.book.open()
 	for i := range g.side {
 		g.side[i] = newSide()
 	}
@@ -113,7 +122,7 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 		panic("admission: Admit of a waiter that waits already")
 	}
 	g.tick(now)
-	w.arrived, w.overtaken, w.start = now, false, 0
+	w.arrived, w.start = now, 0
 	g.grow(int(w.Workload) + 1)
 	if g.draining && !w.Begun {
 		return g.refusal(now, w, Draining)
@@ -124,24 +133,34 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 	}
 	if g.key(w.Key).paused {
 		g.seq++
-		w.seq, w.gate = g.seq, g
+		w.seq, w.gate, w.would = g.seq, g, false
+		g.judge(w)
 		g.halt(w)
 		return g.queued(w)
 	}
 	if g.waiting > 0 {
 		g.look(now)
 		g.favour(now)
+		g.stand(now)
+	}
+	w.would = false
+	g.judge(w)
+	if w.Deadline != 0 && w.Deadline <= now && g.loads[w.Workload].knowsDeadlines() && w.Want != Session {
+		return g.refusal(now, w, Deadline)
 	}
 	if v, ok := g.direct(now, w); ok {
 		return v
 	}
-	if g.full(w) {
-		return g.refusal(now, w, QueueFull)
+	if r := g.door(now, w); r != None {
+		return g.refusal(now, w, r)
 	}
 	g.seq++
 	w.seq, w.gate = g.seq, g
 	g.enter(now, w)
 	g.tell(now, w)
+	if w.Want != Session && g.makeRoom(now, w) {
+		return g.evict(now, w, Displaced)
+	}
 	return g.queued(w)
 }
 
@@ -161,7 +180,7 @@ func (g *Gate) queued(w *Waiter) Verdict {
 
 // direct grants w without queueing if it may go before all who wait.
 func (g *Gate) direct(now int64, w *Waiter) (v Verdict, ok bool) {
-	t, ok := g.door(w)
+	t, ok := g.atOnce(w)
 	if !ok {
 		return v, false
 	}
@@ -173,14 +192,15 @@ func (g *Gate) direct(now int64, w *Waiter) (v Verdict, ok bool) {
 		}
 	}
 	g.pass(now, w, t)
+	t = g.pay(w, t)
 	v = g.granted(now, w, grant, t)
 	g.tellUsable(now)
 	return v, true
 }
 
-// door says which permit w may have at once: because nobody could use w's
+// atOnce says which permit w may have at once: because nobody could use w's
 // server in its place, or because it is one of a lane.
-func (g *Gate) door(w *Waiter) (t Ticket, ok bool) {
+func (g *Gate) atOnce(w *Waiter) (t Ticket, ok bool) {
 	t = Ticket{Workload: w.Workload, Want: w.Want}
 	l := g.loads[w.Workload].line(w)
 	if l.side.may(l) && (w.Want == Slot || !g.ahead(w.Key)) {
@@ -190,7 +210,7 @@ func (g *Gate) door(w *Waiter) (t Ticket, ok bool) {
 	if lane == nil || lane.side.free() == 0 || lane == g.lanes[probes] && l.side.free() == 0 {
 		return t, false
 	}
-	if g.flows[lane.flowName(w.Key, w.Want == Slot)] != nil {
+	if g.flows[lane.flowName(w)] != nil {
 		return t, false // its own kind waits
 	}
 	t.Lane, t.Extra = lane == g.lanes[probes], lane == g.lanes[extras]
@@ -250,6 +270,8 @@ func (g *Gate) Done(now int64, t Ticket, held int64, out []Verdict) []Verdict {
 	}
 	d.drain.add(held)
 	g.drain.add(held)
+	g.doneAt = g.now
+	g.settleTicket(t, held)
 	return g.dispatch(now, out)
 }
 
@@ -302,7 +324,10 @@ func (g *Gate) Refuse(now int64, w *Waiter, r Reason) Verdict {
 // Calling it at any other time does no harm.
 func (g *Gate) Fire(now int64, out []Verdict) (next int64, _ []Verdict) {
 	out = g.dispatch(now, out)
-	next = g.due(now)
+	next = min(g.due(now), g.standAt())
+	if w, ok := g.late.top(); ok {
+		next = min(next, w.late+1)
+	}
 	if due := g.favourAt(); due > now {
 		next = min(next, due)
 	}
@@ -315,7 +340,11 @@ func (g *Gate) Fire(now int64, out []Verdict) (next int64, _ []Verdict) {
 func (g *Gate) Reconfigure(now int64, p Plan, out []Verdict) []Verdict {
 	g.tick(now)
 	g.look(now)
+	moved := g.reorder(now, p)
 	g.set(p)
+	for _, w := range moved {
+		g.enter(now, w)
+	}
 	g.side[sessions].leave = 0 // until somebody wants a transaction again
 	for w := range g.loads {
 		if g.loads[w].lines[slots].n > 0 {
@@ -349,7 +378,9 @@ func (g *Gate) Drain(now int64, out []Verdict) []Verdict {
 	}
 	for _, d := range g.loads {
 		for i := range d.lines {
-			refuse(d.lines[i].head)
+			for c := range d.lines[i].ranks {
+				refuse(d.lines[i].ranks[c].head)
+			}
 		}
 	}
 	for i := range g.keys {

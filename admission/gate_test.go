@@ -192,8 +192,8 @@ func TestHeadIsFavouredAfterFiftyMilliseconds(t *testing.T) {
 	}
 	// The next head was passed over long ago as well, but moves are rare.
 	admit(t, g, 401*ms, 2, false)
-	pass(402 * ms)
-	g.Withdraw(403*ms, head)
+	g.Withdraw(402*ms, head)
+	pass(403 * ms)
 	pass(619 * ms)
 	pass(620 * ms)
 	if n := steals(); !slices.Equal(n, []string{"steal 2 at 620"}) {
@@ -345,7 +345,7 @@ func TestAutomaticBound(t *testing.T) {
 		{"explicit", 10, 1000, ms, 2000 * ms, 7, 7},
 	} {
 		s := newShelf()
-		g := New(Plan{Slots: tc.slots, Workloads: []Workload{{MaxWait: tc.wait, MaxWaiting: tc.explicit}}}, s, nil)
+		g := New(Plan{Slots: tc.slots, Workloads: []Workload{{Policy: FIFOGone, MaxWait: tc.wait, MaxWaiting: tc.explicit}}}, s, nil)
 		for range tc.tickets {
 			s.idle[0] = 1
 			admit(t, g, 0, 0, false)
@@ -356,7 +356,7 @@ func TestAutomaticBound(t *testing.T) {
 		}
 		n := 0
 		// Nobody runs any more; the bound stays that of the plan.
-		g.Reconfigure(0, Plan{Workloads: []Workload{{MaxWaiting: tc.bound}}}, nil)
+		g.Reconfigure(0, Plan{Workloads: []Workload{{Policy: FIFOGone, MaxWaiting: tc.bound}}}, nil)
 		for {
 			if _, v := admit(t, g, 0, 0, false); v.Reason == QueueFull {
 				break
@@ -384,7 +384,7 @@ func TestRetryAfter(t *testing.T) {
 		{9000 * ms, 50, 0.5, 5000 * ms},
 	} {
 		s := newShelf()
-		g := New(Plan{Slots: 2, Workloads: []Workload{{MaxWaiting: tc.waiting}}}, s, func() float64 { return tc.rnd })
+		g := New(Plan{Slots: 2, Workloads: []Workload{{Policy: FIFOGone, MaxWaiting: tc.waiting}}}, s, func() float64 { return tc.rnd })
 		for range 200 {
 			s.idle[0] = 1
 			admit(t, g, 0, 0, false)

@@ -25,29 +25,44 @@ func (g *Gate) key(k Key) *keyState {
 	return &g.keys[k]
 }
 
-// flowName is the name of a flow of a line.
-func (l *line) flowName(k Key, slot bool) uint64 {
-	name := l.id<<33 | uint64(k)
-	if slot {
+// flowName is the name of the flow of a line to which w belongs.
+func (l *line) flowName(w *Waiter) uint64 {
+	name := l.id<<36 | uint64(w.Key)
+	if w.Want == Slot {
 		name |= 1 << 32
+	}
+	if l.policy == Guard {
+		name |= uint64(w.class) << 34
+		if kept(w) {
+			name |= 1 << 33
+		}
 	}
 	return name
 }
 
 // flow returns the flow of l to which w belongs, new if nobody of it waits.
 func (g *Gate) flow(now int64, l *line, w *Waiter) *flow {
-	name := l.flowName(w.Key, w.Want == Slot)
+	name := l.flowName(w)
 	if f := g.flows[name]; f != nil {
 		return f
 	}
 	f := g.unused
 	if f == nil {
 		f = new(flow)
+		f.subs = heap[*sub]{less: (*sub).cheaper, place: func(s *sub) *int32 { return &s.inFlow }}
 	} else {
 		g.unused = f.next
 	}
-	*f = flow{line: l, key: w.Key, slot: w.Want == Slot, name: name}
+	*f = flow{
+		line: l, rank: l.rankOf(w), key: w.Key, slot: w.Want == Slot, kept: l.policy == Guard && kept(w),
+		name: name, subs: f.subs, parked: true, // until it has somebody to be in the heap for
+	}
 	g.flows[name] = f
+	f.nextRank = f.rank.flows
+	if f.nextRank != nil {
+		f.nextRank.prevRank = f
+	}
+	f.rank.flows = f
 
 	k := g.key(w.Key)
 	f.next = k.flows
@@ -55,7 +70,7 @@ func (g *Gate) flow(now int64, l *line, w *Waiter) *flow {
 		f.next.prev = f
 	}
 	k.flows = f
-	k.parked++ // until it has somebody to be in the heap for
+	k.parked++
 	if f.served() && k.active == 0 {
 		g.activate(now, w.Key)
 	}
@@ -66,10 +81,21 @@ func (g *Gate) flow(now int64, l *line, w *Waiter) *flow {
 // forget drops a flow in which nobody is left.
 func (g *Gate) forget(f *flow) {
 	k := g.key(f.key)
-	if f.parked() {
+	if f.parked {
 		k.parked--
+	} else {
+		f.line.ready--
 	}
-	f.line.flows.put(f, false)
+	f.lift()
+	f.caughtUp()
+	if f.prevRank == nil {
+		f.rank.flows = f.nextRank
+	} else {
+		f.prevRank.nextRank = f.nextRank
+	}
+	if f.nextRank != nil {
+		f.nextRank.prevRank = f.prevRank
+	}
 	g.byTime.put(f, false)
 	f.line.warm.put(f, false)
 	delete(g.flows, f.name)
@@ -81,7 +107,7 @@ func (g *Gate) forget(f *flow) {
 	if f.next != nil {
 		f.next.prev = f.prev
 	}
-	*f = flow{next: g.unused}
+	*f = flow{next: g.unused, subs: f.subs}
 	g.unused = f
 	if k.parked == 0 {
 		g.cool(k)
@@ -95,15 +121,25 @@ func (g *Gate) enter(now int64, w *Waiter) {
 	f := g.flow(now, l, w)
 	w.start += g.clock(now, f)
 	l.insert(w, f)
+	if l.policy == Guard {
+		g.book.join(f, w)
+	}
 	if f.served() {
 		g.keys[w.Key].waiting++
 	}
-	g.stand(f)
+	g.place(f)
 	g.schedule(f)
+	if f.rank.head == w {
+		g.aged(now, f.rank)
+	}
+	if w.Deadline != 0 && l.policy == Guard && l.load.knowsDeadlines() {
+		w.late = w.Deadline - w.expected
+		g.late.put(w, true)
+	}
 	if lane := g.lane(w); lane != nil {
 		f := g.flow(now, lane, w)
 		lane.insert(w, f)
-		g.stand(f)
+		g.place(f)
 	}
 	g.waiting++
 	if w.Probe {
@@ -112,16 +148,19 @@ func (g *Gate) enter(now int64, w *Waiter) {
 	}
 }
 
-// stand puts f into its line's heap if it may have a server, or to its place
-// there.
-func (g *Gate) stand(f *flow) {
+// place puts f into one of its rank's heaps, or to its place there.
+func (g *Gate) place(f *flow) {
 	k := &g.keys[f.key]
-	if f.parked() && f.n == 1 && (f.slot || !k.dry) {
+	if f.parked && (f.slot || !k.dry) {
+		f.parked = false
 		k.parked--
-		f.line.flows.put(f, true)
-	} else if !f.parked() {
-		f.line.flows.put(f, true)
+		f.line.ready++
+		if k.parked == 0 {
+			g.cool(k)
+		}
 	}
+	f.stands = true
+	f.place()
 	f.line.side.settle(f.line)
 }
 
@@ -136,6 +175,7 @@ func (g *Gate) exit(w *Waiter) {
 		f.line.load.probes--
 		g.probes--
 	}
+	g.late.put(w, false)
 	g.unlink(w, mainLine)
 	if served {
 		g.keys[w.Key].waiting--
@@ -149,21 +189,29 @@ func (g *Gate) exit(w *Waiter) {
 // unlink takes w out of one of its lines.
 func (g *Gate) unlink(w *Waiter, which int) {
 	f := w.links[which].flow
-	l := f.line
-	first := f.first == w
+	l, r := f.line, f.rank
+	first, oldest := f.first == w, r.head == w
+	f.lift()
+	if w.sub != nil && which == mainLine {
+		g.book.leave(w)
+	}
 	l.remove(w)
-	switch {
-	case f.n == 0:
+	if f.n == 0 {
 		g.forget(f)
-	case first:
-		if !f.parked() {
-			l.flows.put(f, true)
-		}
-		if which == mainLine {
+	} else {
+		f.place()
+		if first && which == mainLine {
 			g.schedule(f)
 		}
 	}
+	if r.n == 0 {
+		r.credit = 0
+		g.book.sleepers(r)
+	}
 	l.side.settle(l)
+	if oldest && which == mainLine {
+		g.aged(g.now, r)
+	}
 }
 
 // ready says that k may have an idle server.
@@ -199,13 +247,16 @@ func (g *Gate) cool(e *keyState) {
 
 // park takes f out of its line's heap, for its key has no server.
 func (g *Gate) park(f *flow) {
-	f.line.flows.put(f, false)
+	f.lift()
+	f.parked = true
+	f.place()
+	f.line.ready--
 	g.key(f.key).parked++
 	f.line.side.settle(f.line)
 }
 
-// best is the flow of a side whose first waiter goes next: that of the first
-// line by order, oldest first within it, among those whose keys may have a
+// best is the flow of a side whose head goes next: that of the first line by
+// order, and of its flows the first by its policy, among those whose keys may have a
 // server. nil if nobody may go.
 func (g *Gate) best(s *side) *flow {
 	if s.usable() == 0 {
@@ -213,7 +264,7 @@ func (g *Gate) best(s *side) *flow {
 	}
 	var found *flow
 	for l, ok := s.open.top(); ok && found == nil; l, ok = s.open.top() {
-		if f := l.flows.items[0]; !f.slot && g.keys[f.key].dry {
+		if f := l.firstReady(); !f.slot && g.keys[f.key].dry {
 			g.park(f)
 		} else {
 			found = f
@@ -221,7 +272,7 @@ func (g *Gate) best(s *side) *flow {
 	}
 	for _, k := range g.hot {
 		for f := g.keys[k].flows; f != nil; f = f.next {
-			if f.line.side == s && f.parked() && f.line.used < f.line.most && f.before(found) {
+			if f.line.side == s && f.parked && f.line.used < f.line.most && f.before(found) {
 				found = f
 			}
 		}
@@ -230,17 +281,6 @@ func (g *Gate) best(s *side) *flow {
 		return nil // and so no other, for it has the best claim
 	}
 	return found
-}
-
-// before is the order of the flows of a side.
-func (f *flow) before(o *flow) bool {
-	switch {
-	case o == nil:
-		return true
-	case f.line != o.line:
-		return f.line.before(o.line)
-	}
-	return f.first.seq < o.first.seq
 }
 
 // ahead reports whether somebody waits for a server of k who could go if it had

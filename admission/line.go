@@ -1,13 +1,14 @@
 package admission
 
-// line is the waiters of one workload for one kind of permit, oldest first, or
-// one of the lanes. Who is served next is the oldest one whose key may have a
-// server: the flows that may have one are in a heap by their first waiter.
+// line is the waiters of one workload for one kind of permit, or one of the lanes. It has a
+// rank for each class, with one policy that has an order of its own; the others put everybody
+// into the first.
 type line struct {
-	side *side
-	load *load  // nil: a lane
-	link int    // which of the waiters' links it uses
-	id   uint64 // upper half of its flows' names
+	side   *side
+	load   *load  // nil: a lane
+	link   int    // which of the waiters' links it uses
+	id     uint64 // upper part of its flows' names
+	policy Policy
 
 	// share is its part of the side as a fraction, and what follows from it:
 	// how many permits are its own, how many it may have at most, how many idle
@@ -20,8 +21,10 @@ type line struct {
 	borrows bool    // one more would not be its own
 	adds    sums    // what it adds to the sums of its side
 
-	list
-	flows heap[*flow]
+	n     int // waiters
+	ranks [Classes]rank
+	ready int         // flows that are not parked
+	late  heap[*flow] // that were passed over, by when
 
 	inOpen, inDry, inLate, inWarm int32 // places in the side's heaps
 
@@ -39,19 +42,32 @@ type sums struct {
 	more     int // how many waiters could borrow
 }
 
-// flow is the waiters of one line and key that want the same. It exists while
-// there are any.
+// flow is the waiters of one rank and key that want the same and are kept or not. It exists
+// while there are any.
 type flow struct {
 	line  *line
+	rank  *rank
 	key   Key
 	slot  bool // they want a slot without a server
+	kept  bool // they come first in their tenant's part, and make room for nobody
 	name  uint64
-	first *Waiter
+	first *Waiter // the oldest
 	last  *Waiter
 	n     int
 
-	next, prev *flow // among the flows of its key; next also in the free list
-	inLine     int32 // place in the line's heap; 0 = parked: no server when last looked
+	role *role      // under Guard: whose they are,
+	subs heap[*sub] // and by tenants
+
+	next, prev         *flow // among the flows of its key; next also in the free list
+	nextRank, prevRank *flow // in its rank
+	nextRole, prevRole *flow // of its role
+	stands             bool  // it is in one of the rank's heaps:
+	parked             bool  // its key had no server when last looked
+	inLine             int32 // place in that of the ready,
+	inDry              int32 // or of the parked
+
+	passed   int64 // when somebody first went before it, since it was last served, if inPassed
+	inPassed int32 // place in the line's heap of these
 
 	due    int64 // when its first waiter is too old, on the time of the heap that it is in
 	inTime int32 // places in the gate's heap of what is due, and in the line's
@@ -66,14 +82,21 @@ type flow struct {
 // a lane, who stand in another flow as well.
 func (f *flow) served() bool { return !f.slot && f.line.load != nil }
 
-func newLine(s *side, l *load, link int, id uint64) *line {
-	return &line{
-		side: s, load: l, link: link, id: id,
-		flows: heap[*flow]{
-			less:  func(a, b *flow) bool { return a.first.seq < b.first.seq },
-			place: func(f *flow) *int32 { return &f.inLine },
-		},
+func newLine(s *side, d *load, link int, id uint64) *line {
+	l := new(line)
+	l.set(s, d, link, id)
+	return l
+}
+
+// set makes the line, which stays where it is in memory.
+func (l *line) set(s *side, d *load, link int, id uint64) {
+	*l = line{
+		side: s, load: d, link: link, id: id, policy: FIFOGone,
+		late: heap[*flow]{less: func(a, b *flow) bool { return a.passed < b.passed }, place: func(f *flow) *int32 { return &f.inPassed }},
 		warm: heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inWarm }},
+	}
+	for i := range l.ranks {
+		l.ranks[i].set(l, i)
 	}
 }
 
@@ -102,7 +125,7 @@ func ceil(x float64) float64 {
 }
 
 // before is the order of the lines of a side: first who uses its own part, then
-// who uses least of its share, then whose first waiter is oldest.
+// who uses least of its share, then whose oldest waiter is oldest.
 func (l *line) before(m *line) bool {
 	switch {
 	case l.borrows != m.borrows:
@@ -113,45 +136,59 @@ func (l *line) before(m *line) bool {
 	return l.age() < m.age()
 }
 
-// age is the order of the first waiter; a newcomer comes after all.
-func (l *line) age() uint64 {
-	if l.head == nil {
-		return 1<<64 - 1
+// oldest is the oldest waiter; nil if there is none.
+func (l *line) oldest() (w *Waiter) {
+	for i := range l.ranks {
+		if h := l.ranks[i].head; h != nil && (w == nil || h.seq < w.seq) {
+			w = h
+		}
 	}
-	return l.head.seq
+	return w
+}
+
+// age is the order of the oldest waiter; a newcomer comes after all.
+func (l *line) age() uint64 {
+	if w := l.oldest(); w != nil {
+		return w.seq
+	}
+	return 1<<64 - 1
 }
 
 // insert puts w into the line and its flow, by the order of arrival: at the end
 // unless it comes back from a pause.
 func (l *line) insert(w *Waiter, f *flow) {
-	l.list.insert(w, l.link)
-	if next := w.links[l.link].next; l.link == mainLine && next != nil && next.overtaken { // so was w, before its pause or by it
-		w.overtaken, w.passed = true, next.passed
-	}
+	l.n++
+	f.rank.insert(w, l.link)
 	f.insert(w, l.link)
 }
 
 // remove takes w out of the line and its flow.
 func (l *line) remove(w *Waiter) {
 	f := w.links[l.link].flow
-	l.list.remove(w, l.link)
+	l.n--
+	f.rank.remove(w, l.link)
 	f.remove(w, l.link)
 	w.links[l.link] = link{}
 }
 
-// passOver notes that somebody of the line is served at now: those before w, or
-// all if w does not stand in it, would have been, had their keys had servers.
-// The overtaken are always the first ones of the line, so each waiter is marked
-// once in its life.
-func (l *line) passOver(w *Waiter, now int64) {
-	p := l.tail
-	if w.links[l.link].flow != nil {
-		p = w.links[l.link].prev
+// passOver notes that somebody of the line, in flow by, or nil if by no flow of it, is
+// served at now: the first of those whose keys have no servers would have been, if it comes
+// before.
+func (l *line) passOver(by *flow, now int64) {
+	if f := l.firstParked(); f != nil && f.inPassed == 0 && (by == nil || f.before(by)) {
+		f.pass(now)
 	}
-	for p != nil && !p.overtaken {
-		p.overtaken, p.passed = true, now
-		p = p.links[l.link].prev
-	}
+}
+
+// pass notes that somebody went before the flow at now.
+func (f *flow) pass(now int64) {
+	f.passed = now
+	f.line.late.put(f, true)
+}
+
+// caughtUp forgets that somebody went before the flow: it is served, or gone.
+func (f *flow) caughtUp() {
+	f.line.late.put(f, false)
 }
 
 func (f *flow) insert(w *Waiter, lane int) {
@@ -189,6 +226,3 @@ func (f *flow) remove(w *Waiter, lane int) {
 	}
 	f.n--
 }
-
-// parked reports whether its key had no server when it was last looked at.
-func (f *flow) parked() bool { return f.inLine == 0 }

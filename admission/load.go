@@ -2,6 +2,7 @@ package admission
 
 // load is what the gate knows of a workload.
 type load struct {
+	index uint16
 	plan  Workload
 	lines [sessions + 1]line // for slots and for sessions
 	part  int                // of the slots, rounded, at least 1 if there are any
@@ -11,6 +12,7 @@ type load struct {
 	extra  int // its transactions on Extra's slots
 	drain  drainRate
 	stats  counters
+	vain   vain
 }
 
 // line is where w waits.
@@ -19,14 +21,6 @@ func (d *load) line(w *Waiter) *line {
 		return &d.lines[sessions]
 	}
 	return &d.lines[slots]
-}
-
-// limit is the longest wait on a side.
-func (d *load) limit(kind int) int64 {
-	if kind == sessions {
-		return d.plan.SessionWait
-	}
-	return d.plan.MaxWait
 }
 
 // queued is how many stand in its lines, waiting is how many wait.
@@ -58,16 +52,26 @@ func (g *Gate) full(w *Waiter) bool {
 	case w.Reserved && w.Want != Session && g.plan.Extra > 0:
 		return g.lanes[extras].n >= g.plan.ProbeWaiting
 	}
-	return d.queued()-d.probes >= d.maxWaiting()
+	n := d.queued() - d.probes
+	if d.plan.Policy == Priority && w.Want != Session {
+		each := priorityHigh
+		if w.Class > Critical {
+			each = priorityLow
+		}
+		if n >= each*max(d.part, 1) {
+			return true
+		}
+	}
+	return n >= d.maxWaiting()
 }
 
 // grow makes sure that there are n workloads.
 func (g *Gate) grow(n int) {
 	for len(g.loads) < n {
-		d := &load{plan: Workload{}.withDefaults()}
+		d := &load{index: uint16(len(g.loads)), plan: Workload{}.withDefaults()}
 		for kind := range d.lines {
 			id := uint64(len(g.loads)*len(d.lines) + kind + sides)
-			d.lines[kind] = *newLine(g.side[kind], d, mainLine, id)
+			d.lines[kind].set(g.side[kind], d, mainLine, id)
 		}
 		g.loads = append(g.loads, d)
 		g.configure(len(g.loads) - 1)
@@ -84,6 +88,7 @@ func (g *Gate) configure(i int) {
 		d.plan.Share, d.plan.Lendable, d.plan.Borrow = 0, 1, 1
 	}
 	p := d.plan
+	d.lines[slots].policy = p.Policy
 	d.part = int(p.Share*float64(g.plan.Slots) + 0.5)
 	if g.plan.Slots > 0 {
 		d.part = max(d.part, 1)

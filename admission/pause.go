@@ -73,7 +73,6 @@ func (g *Gate) pause(now int64, k Key) {
 	slices.SortFunc(all, func(a, b *Waiter) int { return int(int64(a.seq - b.seq)) })
 	for _, w := range all {
 		g.exit(w)
-		w.overtaken = false
 		g.halt(w)
 	}
 	if len(all) > 0 {

@@ -16,9 +16,10 @@ const (
 	FIFODeadline
 	// Bounded is FIFODeadline with a short queue, MaxWaiting.
 	Bounded
-	// LIFO serves the newest.
+	// LIFO serves the newest, also those who have left.
 	LIFO
-	// LIFODeadline is LIFO that refuses at their turn those for whom it comes too late.
+	// LIFODeadline is LIFO that forgets who has left, and refuses at their turn those for whom
+	// it comes too late.
 	LIFODeadline
 	// CoDel refuses those who have waited for 60 ms while the queue has not been empty for
 	// 100 ms, and serves the newest as long as that is so.
@@ -56,7 +57,7 @@ func ParsePolicy(name string) (p Policy, ok bool) {
 
 // IgnoresGone reports that the policy serves also those who have left: their callers must
 // not look whether they are still there while they wait.
-func (p Policy) IgnoresGone() bool { return p == FIFO }
+func (p Policy) IgnoresGone() bool { return p == FIFO || p == LIFO }
 
 // Mode is whether a control acts.
 type Mode uint8

@@ -32,7 +32,7 @@ func newSide() *side {
 		open: heap[*line]{less: (*line).before, place: func(l *line) *int32 { return &l.inOpen }},
 		dry:  heap[*line]{less: (*line).before, place: func(l *line) *int32 { return &l.inDry }},
 		late: heap[*line]{
-			less:  func(a, b *line) bool { return a.head.passed < b.head.passed },
+			less:  func(a, b *line) bool { return a.late.items[0].passed < b.late.items[0].passed },
 			place: func(l *line) *int32 { return &l.inLate },
 		},
 	}
@@ -92,8 +92,8 @@ func (s *side) settle(l *line) {
 
 	waits := l.n > 0
 	runs := waits && l.used < l.most
-	ready := len(l.flows.items) > 0
-	late := waits && l.load != nil && l.head.overtaken
+	ready := l.ready > 0
+	late := len(l.late.items) > 0
 	s.open.put(l, runs && ready)
 	s.dry.put(l, runs && !ready && !late)
 	s.late.put(l, late)
@@ -107,7 +107,7 @@ func (s *side) settle(l *line) {
 // before l, had their keys had servers.
 func (s *side) passOver(l *line, now int64) {
 	for d, ok := s.dry.top(); ok && d != l && d.before(l); d, ok = s.dry.top() {
-		d.head.overtaken, d.head.passed = true, now
+		d.firstParked().pass(now)
 		s.settle(d)
 	}
 }
@@ -115,8 +115,8 @@ func (s *side) passOver(l *line, now int64) {
 // passOlder marks the first waiters of lines that are older than a waiter of
 // another side, which got a server.
 func (s *side) passOlder(than uint64, now int64) {
-	for d, ok := s.dry.top(); ok && d.head.seq < than; d, ok = s.dry.top() {
-		d.head.overtaken, d.head.passed = true, now
+	for d, ok := s.dry.top(); ok && d.age() < than; d, ok = s.dry.top() {
+		d.firstParked().pass(now)
 		s.settle(d)
 	}
 }

@@ -1,5 +1,10 @@
 package admission
 
+import (
+	"cmp"
+	"slices"
+)
+
 // counters are what the gate counts for ever about a workload.
 type counters struct {
 	granted    [wants]uint64
@@ -7,6 +12,14 @@ type counters struct {
 	withdrawn  uint64
 	served     Waits
 	turnedAway Waits
+	classes    [Classes]classCounters
+}
+
+// classCounters are the same about a class.
+type classCounters struct {
+	granted            uint64
+	refused, would     [Reasons]uint64
+	served, turnedAway Waits
 }
 
 // Stats is a snapshot of a gate. Counters only grow.
@@ -132,17 +145,42 @@ func (g *Gate) Stats() Stats {
 }
 
 // Tenants appends what is known of up to limit tenants, those with the most waiters first.
-func (g *Gate) Tenants(dst []TenantStats, limit int) []TenantStats { return dst }
+func (g *Gate) Tenants(dst []TenantStats, limit int) []TenantStats {
+	from := len(dst)
+	for _, t := range g.book.tenants {
+		r := t.role.rank
+		dst = append(dst, TenantStats{
+			Workload: r.line.load.index, Class: ClassAt(r.index), Role: t.role.id, Tenant: t.id,
+			Waiting: t.waiting, Running: t.running, Served: t.served, Granted: t.granted, Refused: t.refused,
+		})
+	}
+	slices.SortFunc(dst[from:], func(a, b TenantStats) int {
+		return cmp.Or(b.Waiting-a.Waiting, cmp.Compare(b.Served, a.Served), cmp.Compare(a.Role, b.Role), cmp.Compare(a.Tenant, b.Tenant))
+	})
+	return dst[:min(len(dst), from+max(limit, 0))]
+}
 
 func (d *load) snapshot() WorkloadStats {
 	l, k := &d.lines[slots], &d.lines[sessions]
-	return WorkloadStats{
+	w := WorkloadStats{
+		Policy: d.plan.Policy, Mode: d.plan.Mode, FalseRefusals: d.vain.count,
 		Slots: d.part, Connections: k.own, Running: l.used + d.extra, Reserved: d.extra, Sessions: k.used,
 		Waiting: d.waiting(), Probes: d.probes, Paused: d.halted, MaxWaiting: d.maxWaiting(),
 		Borrowed: l.adds.borrowed, DrainRate: d.drain.perSecond(d.part),
 		Granted: d.stats.granted, Refused: d.stats.refused, Withdrawn: d.stats.withdrawn,
 		GrantWaits: d.stats.served, RefusalWaits: d.stats.turnedAway,
 	}
+	for i := range w.Classes {
+		c, r := &d.stats.classes[i], &l.ranks[i]
+		w.Classes[i] = ClassStats{
+			Waiting: r.n, Standing: r.on, Granted: c.granted, Refused: c.refused, Would: c.would,
+			GrantWaits: c.served, RefusalWaits: c.turnedAway,
+		}
+		if r.head != nil {
+			w.Classes[i].Oldest = r.head.arrived
+		}
+	}
+	return w
 }
 
 // lent spreads what is borrowed over those whose parts are idle.
@@ -167,7 +205,7 @@ func (g *Gate) oldest(all []WorkloadStats) int64 {
 	for i, d := range g.loads {
 		all[i].Oldest = never
 		for kind := range d.lines {
-			if h := d.lines[kind].head; h != nil {
+			if h := d.lines[kind].oldest(); h != nil {
 				all[i].Oldest = min(all[i].Oldest, h.arrived)
 			}
 		}

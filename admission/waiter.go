@@ -66,11 +66,17 @@ type Waiter struct {
 	joined  int64  // when it came into its line, from the door or a pause
 	start   int64  // its flow's clock at that time, less what it had waited before; paused: minus that
 	seq     uint64 // order of arrival at this gate
-	// passed is when somebody first went before this one, if overtaken.
-	passed    int64
-	overtaken bool
-	halted    bool // its key is paused: it stands in no line
-	links     [2]link
+	halted  bool   // its key is paused: it stands in no line
+	would   bool   // it was counted in ClassStats.Would
+	links   [2]link
+
+	class    int8  // index of the class that it waits as
+	expected int64 // ns of its slot that it is taken for
+	sub      *sub  // where it stands among its tenant's, under Guard
+	subPrev  *Waiter
+	subNext  *Waiter
+	late     int64 // when it is too late for its deadline
+	inLate   int32 // place in the gate's heap of those
 }
 
 // The indices of a waiter's links: its workload's line, and the lane, if any,
@@ -175,6 +181,9 @@ type Ticket struct {
 	Want     Want
 	Lane     bool // granted ahead of its turn by the probe lane
 	Extra    bool // on one of Plan.Extra's slots
+
+	tenant   *tenant // who was charged with it; nil = nobody
+	expected int64   // how much, in ns
 }
 
 // Verdict is the gate's answer about one waiter. Verdicts that are appended to

@@ -1,0 +1,448 @@
+package admission
+
+// Start-time fair queuing (Goyal, Vin, Cheng 1996) in server-time, between the roles of a
+// rank and between the tenants of each: who is served pays with the time that it is
+// expected to hold its slot, and the difference when it has ended. Who has paid least is
+// next. Who comes back after a while starts with those who are served now, and saves nothing.
+
+// role is what a rank knows of a role that waits, runs, or has paid more than others.
+type role struct {
+	rank    *rank
+	id      uint32
+	vt      int64 // what it has paid
+	vtime   int64 // the virtual start of its tenant served last
+	waiting int
+	running int
+	active  int // tenants with waiters
+	fresh   int // waiters that may be displaced
+	work    int64
+	flows   *flow
+	asleep  heap[*tenant]
+	fullest heap[*tenant] // by how many of them may be displaced
+
+	inAsleep  int32
+	inFullest int32
+	next      *role // in the free list
+}
+
+// tenant is the same of a tenant of a role.
+type tenant struct {
+	role    *role
+	id      uint32
+	vt      int64
+	waiting int
+	running int
+	fresh   int // waiters that may be displaced
+	work    int64
+	subs    *sub
+
+	served           int64
+	granted, refused uint64
+
+	inAsleep  int32
+	inFullest int32
+	next      *tenant // in the free list
+}
+
+// sub is a tenant's waiters in one flow, oldest first.
+type sub struct {
+	flow       *flow
+	tenant     *tenant
+	first      *Waiter
+	last       *Waiter
+	n          int
+	inFlow     int32
+	next, prev *sub // of the tenant; next also in the free list
+}
+
+type roleName struct {
+	rank *rank
+	id   uint32
+}
+
+type tenantName struct {
+	role *role
+	id   uint32
+}
+
+// book finds roles and tenants, and keeps those that are not used for the next ones.
+type book struct {
+	roles   map[roleName]*role
+	tenants map[tenantName]*tenant
+
+	freeRoles   *role
+	freeTenants *tenant
+	freeSubs    *sub
+}
+
+// How many roles and tenants are told apart at once, over all ranks; beyond it, new ones
+// share a few.
+const (
+	mostAccounts   = 20_000
+	sharedAccounts = 128
+)
+
+func (b *book) open() {
+	b.roles, b.tenants = make(map[roleName]*role), make(map[tenantName]*tenant)
+}
+
+// role returns the role's account, new if it is not known.
+func (b *book) role(r *rank, id uint32) *role {
+	o := b.roles[roleName{r, id}]
+	if o == nil && len(b.roles) >= mostAccounts {
+		id %= sharedAccounts
+		o = b.roles[roleName{r, id}]
+	}
+	if o != nil {
+		return o
+	}
+	o = b.freeRoles
+	if o == nil {
+		o = new(role)
+		o.asleep = heap[*tenant]{less: func(a, c *tenant) bool { return a.vt < c.vt }, place: func(t *tenant) *int32 { return &t.inAsleep }}
+		o.fullest = heap[*tenant]{less: (*tenant).fuller, place: func(t *tenant) *int32 { return &t.inFullest }}
+	} else {
+		b.freeRoles = o.next
+	}
+	*o = role{rank: r, id: id, vt: r.vtime, asleep: o.asleep, fullest: o.fullest}
+	b.roles[roleName{r, id}] = o
+	return o
+}
+
+// tenant returns the account of w's tenant in r, new if it is not known.
+func (b *book) tenant(r *rank, w *Waiter) *tenant {
+	o, id := b.role(r, w.Role), w.Tenant
+	t := b.tenants[tenantName{o, id}]
+	if t == nil && len(b.tenants) >= mostAccounts {
+		id %= sharedAccounts
+		t = b.tenants[tenantName{o, id}]
+	}
+	if t != nil {
+		return t
+	}
+	t = b.freeTenants
+	if t == nil {
+		t = new(tenant)
+	} else {
+		b.freeTenants = t.next
+	}
+	*t = tenant{role: o, id: id, vt: o.vtime}
+	b.tenants[tenantName{o, id}] = t
+	return t
+}
+
+// settle puts the account to those that sleep, or forgets it, or wakes it.
+func (b *book) settle(t *tenant) {
+	o := t.role
+	switch {
+	case t.waiting > 0 || t.running > 0:
+		o.asleep.put(t, false)
+	case t.vt <= o.vtime || o.rank.n == 0:
+		o.asleep.put(t, false)
+		delete(b.tenants, tenantName{o, t.id})
+		*t = tenant{next: b.freeTenants}
+		b.freeTenants = t
+	default:
+		o.asleep.put(t, true)
+	}
+	b.settleRole(o)
+}
+
+func (b *book) settleRole(o *role) {
+	switch {
+	case o.waiting > 0 || o.running > 0:
+		o.rank.asleep.put(o, false)
+	case o.vt <= o.rank.vtime || o.rank.n == 0:
+		b.forget(o)
+	default:
+		o.rank.asleep.put(o, true)
+	}
+}
+
+// forget drops a role that nobody of waits or runs, and its tenants, which sleep.
+func (b *book) forget(o *role) {
+	o.rank.asleep.put(o, false)
+	for t, ok := o.asleep.top(); ok; t, ok = o.asleep.top() {
+		o.asleep.put(t, false)
+		delete(b.tenants, tenantName{o, t.id})
+		*t = tenant{next: b.freeTenants}
+		b.freeTenants = t
+	}
+	delete(b.roles, roleName{o.rank, o.id})
+	*o = role{next: b.freeRoles, asleep: o.asleep, fullest: o.fullest}
+	b.freeRoles = o
+}
+
+// wake forgets those who have not paid more than who is served now.
+func (b *book) wake(o *role) {
+	for t, ok := o.asleep.top(); ok && t.vt <= o.vtime; t, ok = o.asleep.top() {
+		b.settle(t)
+	}
+	r := o.rank
+	for p, ok := r.asleep.top(); ok && p.vt <= r.vtime; p, ok = r.asleep.top() {
+		b.forget(p)
+	}
+}
+
+// sleepers forgets what a rank knows of those who do not run: nobody waits any more, so
+// that nobody has a claim to be served before them.
+func (b *book) sleepers(r *rank) {
+	for o, ok := r.asleep.top(); ok; o, ok = r.asleep.top() {
+		b.forget(o)
+	}
+}
+
+// join puts w, which is in f, to its tenant's.
+func (b *book) join(f *flow, w *Waiter) {
+	r := f.rank
+	t := b.tenant(r, w)
+	o := t.role
+	if o.waiting == 0 {
+		o.vt = max(o.vt, r.vtime)
+		r.active++
+	}
+	if t.waiting == 0 {
+		t.vt = max(t.vt, o.vtime)
+		o.active++
+	}
+	o.waiting++
+	t.waiting++
+	b.settle(t)
+	r.work += w.expected
+	o.work += w.expected
+	t.work += w.expected
+	if mayLose(w) {
+		t.mayLose(1)
+	}
+	if f.role == nil {
+		f.role = o
+		f.nextRole = o.flows
+		if f.nextRole != nil {
+			f.nextRole.prevRole = f
+		}
+		o.flows = f
+	}
+	s := t.subs
+	for s != nil && s.flow != f {
+		s = s.next
+	}
+	if s == nil {
+		s = b.sub(f, t)
+	}
+	s.insert(w)
+	f.subs.put(s, true)
+}
+
+// mayLose counts n more of the tenant's waiters that may be displaced.
+func (t *tenant) mayLose(n int) {
+	o := t.role
+	r := o.rank
+	r.fresh += n
+	o.fresh += n
+	t.fresh += n
+	o.fullest.put(t, t.fresh > 0)
+	r.fullest.put(o, o.fresh > 0)
+}
+
+// leave takes w, which is still in its flow, from its tenant's.
+func (b *book) leave(w *Waiter) {
+	s := w.sub
+	f, t := s.flow, s.tenant
+	r, o := f.rank, t.role
+	s.remove(w)
+	o.waiting--
+	t.waiting--
+	if o.waiting == 0 {
+		r.active--
+	}
+	if t.waiting == 0 {
+		o.active--
+	}
+	r.work -= w.expected
+	o.work -= w.expected
+	t.work -= w.expected
+	if mayLose(w) {
+		t.mayLose(-1)
+	}
+	f.subs.put(s, s.n > 0)
+	if s.n == 0 {
+		b.drop(s)
+	}
+	if len(f.subs.items) == 0 {
+		if f.prevRole == nil {
+			o.flows = f.nextRole
+		} else {
+			f.prevRole.nextRole = f.nextRole
+		}
+		if f.nextRole != nil {
+			f.nextRole.prevRole = f.prevRole
+		}
+		f.role, f.nextRole, f.prevRole = nil, nil, nil
+	}
+	b.settle(t)
+}
+
+// pay charges w's tenant for the slot that w is granted. If w waits it still stands in its flow.
+func (b *book) pay(r *rank, w *Waiter) (t *tenant) {
+	t = b.tenant(r, w)
+	o := t.role
+	if o.waiting == 0 {
+		o.vt = max(o.vt, r.vtime)
+	}
+	if t.waiting == 0 {
+		t.vt = max(t.vt, o.vtime)
+	}
+	r.vtime, o.vtime = max(r.vtime, o.vt), max(o.vtime, t.vt)
+	t.running++
+	o.running++
+	t.granted++
+	b.charge(t, w.expected)
+	b.settle(t)
+	b.wake(o)
+	return t
+}
+
+// charge adds ns to what a tenant and its role have paid, which moves all their flows: they
+// leave their heaps meanwhile.
+func (b *book) charge(t *tenant, ns int64) {
+	o := t.role
+	for f := o.flows; f != nil; f = f.nextRole {
+		f.lift()
+	}
+	t.vt += ns
+	o.vt += ns
+	t.served += ns
+	for s := t.subs; s != nil; s = s.next {
+		s.flow.subs.put(s, true)
+	}
+	for f := o.flows; f != nil; f = f.nextRole {
+		f.place()
+	}
+	if t.fresh > 0 {
+		o.fullest.put(t, true)
+		o.rank.fullest.put(o, true)
+	}
+}
+
+// paid ends a ticket that was charged with expected ns and has held its slot for held ns.
+func (b *book) paid(t *tenant, expected, held int64) {
+	t.running--
+	t.role.running--
+	b.charge(t, held-expected)
+	b.settle(t)
+}
+
+// fairer is the order of Guard between the flows of a rank: roles, then tenants, then who
+// goes on with what was begun, then the older.
+func (f *flow) fairer(o *flow) bool {
+	if f.role != o.role {
+		if f.role.vt != o.role.vt {
+			return f.role.vt < o.role.vt
+		}
+		return f.first.seq < o.first.seq
+	}
+	a, b := f.subs.items[0].tenant, o.subs.items[0].tenant
+	switch {
+	case a != b && a.vt != b.vt:
+		return a.vt < b.vt
+	case f.kept != o.kept:
+		return f.kept
+	}
+	return f.first.seq < o.first.seq
+}
+
+// fuller is the order of those who lose a waiter to make room: who has most.
+func (t *tenant) fuller(o *tenant) bool {
+	if t.fresh != o.fresh {
+		return t.fresh > o.fresh
+	}
+	return t.vt > o.vt
+}
+
+func (o *role) fuller(p *role) bool {
+	if o.fresh != p.fresh {
+		return o.fresh > p.fresh
+	}
+	return o.vt > p.vt
+}
+
+// sub returns a new one.
+func (b *book) sub(f *flow, t *tenant) *sub {
+	s := b.freeSubs
+	if s == nil {
+		s = new(sub)
+	} else {
+		b.freeSubs = s.next
+	}
+	*s = sub{flow: f, tenant: t, next: t.subs}
+	if s.next != nil {
+		s.next.prev = s
+	}
+	t.subs = s
+	return s
+}
+
+// drop forgets one in which nobody is left.
+func (b *book) drop(s *sub) {
+	if s.prev == nil {
+		s.tenant.subs = s.next
+	} else {
+		s.prev.next = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	*s = sub{next: b.freeSubs}
+	b.freeSubs = s
+}
+
+// cheaper is the order of the tenants of a flow.
+func (s *sub) cheaper(o *sub) bool {
+	if s.tenant.vt != o.tenant.vt {
+		return s.tenant.vt < o.tenant.vt
+	}
+	return s.first.seq < o.first.seq
+}
+
+// head is who goes next of a tenant's in a flow.
+func (s *sub) head(newest bool) *Waiter {
+	if newest {
+		return s.last
+	}
+	return s.first
+}
+
+func (s *sub) insert(w *Waiter) {
+	w.sub = s
+	p := s.last
+	for p != nil && p.seq > w.seq {
+		p = p.subPrev
+	}
+	w.subPrev = p
+	if p == nil {
+		w.subNext, s.first = s.first, w
+	} else {
+		w.subNext, p.subNext = p.subNext, w
+	}
+	if w.subNext == nil {
+		s.last = w
+	} else {
+		w.subNext.subPrev = w
+	}
+	s.n++
+}
+
+func (s *sub) remove(w *Waiter) {
+	if w.subPrev == nil {
+		s.first = w.subNext
+	} else {
+		w.subPrev.subNext = w.subNext
+	}
+	if w.subNext == nil {
+		s.last = w.subPrev
+	} else {
+		w.subNext.subPrev = w.subPrev
+	}
+	w.sub, w.subPrev, w.subNext = nil, nil, nil
+	s.n--
+}

@@ -1,0 +1,235 @@
+package admission
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Who is refused before its time, and why it is not somebody else.
+
+const (
+	// keepWork is how much work a rank keeps in its queue while it stands, keepLess of a
+	// class below Critical when it has stood for so long that it is no burst.
+	keepWork = 100e6
+	keepLess = 20e6
+	// keepLeast is how many waiters it keeps in any case: with one alone slots fall idle.
+	keepLeast = 2
+	// How many may wait under Priority for each slot.
+	priorityLow, priorityHigh = 1, 8
+)
+
+// judge notes what w is taken for: its class, and how long it is expected to hold a slot.
+func (g *Gate) judge(w *Waiter) {
+	d := g.loads[w.Workload]
+	w.class = int8(w.Class.index())
+	if w.Probe {
+		w.class = min(w.class, int8(Critical.index())) // a pool that does not get its answer opens new connections
+	}
+	w.expected = w.Expected
+	if w.expected <= 0 && d.drain.known() {
+		w.expected = int64(d.drain.mean)
+	}
+	l := d.line(w)
+	if w.Attempt >= 2 && l.policy == Guard && l.ranks[w.class].on && w.class < Classes-1 {
+		w.class++
+	}
+}
+
+// knowsDeadlines reports whether the workload's policy looks at deadlines.
+func (d *load) knowsDeadlines() bool {
+	switch d.plan.Policy {
+	case Guard, FIFODeadline, Bounded, LIFODeadline:
+		return d.plan.Mode == Enforce || d.plan.Policy != Guard
+	}
+	return false
+}
+
+// hopeless reports whether w's answer would come too late if it got a slot now.
+func (g *Gate) hopeless(now int64, w *Waiter) bool {
+	return w.Deadline != 0 && w.Want != Session && now+w.expected > w.Deadline && g.loads[w.Workload].knowsDeadlines()
+}
+
+// kept reports whether w comes first in its tenant's part and makes room for nobody.
+func kept(w *Waiter) bool { return w.Continuing }
+
+// mayLose reports whether w may be displaced.
+func mayLose(w *Waiter) bool { return !w.Continuing && !w.Probe && !w.Reserved }
+
+// door says why w, which cannot be served at once, may not wait. It may have
+// displaced somebody for w.
+func (g *Gate) door(now int64, w *Waiter) Reason {
+	d := g.loads[w.Workload]
+	if d.plan.Policy == Guard && w.Want != Session && !d.plan.Patient && !w.Probe {
+		if r := g.predict(now, w); r != None && !g.only(w, r) {
+			return r
+		}
+	}
+	if !g.full(w) {
+		return None
+	}
+	if d.sheds() && w.Want != Session && !w.Probe {
+		l := d.line(w)
+		for i := Classes - 1; i > int(w.class); i-- {
+			if v := l.ranks[i].victim(); v != nil {
+				g.displace(now, v)
+				return None
+			}
+		}
+	}
+	return QueueFull
+}
+
+// only counts what would have been refused if the guard were enforced, once for each waiter. It
+// reports whether that is all.
+func (g *Gate) only(w *Waiter, r Reason) bool {
+	d := g.loads[w.Workload]
+	if d.plan.Mode == Enforce {
+		return false
+	}
+	if d.plan.Mode == DryRun && !w.would {
+		w.would = true
+		d.stats.classes[w.class].would[r]++
+	}
+	return true
+}
+
+// predict says why w should not wait: for too long, or for an answer that comes too late.
+func (g *Gate) predict(now int64, w *Waiter) Reason {
+	d := g.loads[w.Workload]
+	wait := g.predicted(w)
+	switch {
+	case w.Deadline != 0 && now+wait+w.expected > w.Deadline:
+		return Deadline
+	case !kept(w) && wait > d.maxWait(int(w.class)):
+		return QueueWait
+	}
+	return None
+}
+
+// predicted is how long w would wait, in ns: for the work above it, and for that of its
+// class, as far as its role and its tenant have to wait for the others. While its queue
+// stands the newest is first.
+func (g *Gate) predicted(w *Waiter) int64 {
+	d := g.loads[w.Workload]
+	l := d.line(w)
+	r := &l.ranks[w.class]
+	work := int64(0)
+	for i := range int(w.class) {
+		work += l.ranks[i].work
+	}
+	if !r.on {
+		own := r.work
+		if o := g.book.roles[roleName{r, w.Role}]; o == nil || o.waiting == 0 {
+			own = min(own, w.expected*int64(r.active+1))
+		} else if t := g.book.tenants[tenantName{o, w.Tenant}]; t == nil || t.waiting == 0 {
+			own = min(own, o.work*int64(r.active), w.expected*int64(o.active+1)*int64(r.active))
+		} else {
+			own = min(own, o.work*int64(r.active), t.work*int64(o.active)*int64(r.active))
+		}
+		work += own
+	}
+	return work / int64(max(l.own, l.used, 1))
+}
+
+// victim is who is displaced first: the oldest of the tenant that has most in the queue, of
+// the role that has most. nil if there is nobody.
+func (r *rank) victim() *Waiter {
+	o, ok := r.fullest.top()
+	if !ok {
+		return nil
+	}
+	var v *Waiter
+	for s := o.fullest.items[0].subs; s != nil; s = s.next {
+		if s.flow.kept {
+			continue
+		}
+		w := s.first
+		for w != nil && !mayLose(w) {
+			w = w.subNext
+		}
+		if w != nil && (v == nil || w.seq < v.seq) {
+			v = w
+		}
+	}
+	return v
+}
+
+// keeps is how many waiters the rank keeps while its queue stands.
+func (r *rank) keeps(now int64) int {
+	d := r.line.load
+	work := float64(keepWork)
+	if ClassAt(r.index) > Critical && now-r.since >= settled {
+		work = keepLess
+	}
+	rate := d.drain.perSecond(max(d.part, r.line.used))
+	return max(keepLeast, int(ceil(rate*work/1e9)))
+}
+
+// makeRoom displaces somebody for w, which has just come, while its queue stands. It reports
+// whether that was w itself.
+func (g *Gate) makeRoom(now int64, w *Waiter) bool {
+	d := g.loads[w.Workload]
+	l := d.line(w)
+	if l.policy != Guard || d.plan.Patient || !mayLose(w) {
+		return false
+	}
+	r := &l.ranks[w.class]
+	if !r.on || ClassAt(r.index) == CriticalPlus || r.fresh <= r.keeps(now) {
+		return false
+	}
+	v := r.victim()
+	if g.only(v, Displaced) {
+		return false
+	}
+	r.moved = now
+	if v == w {
+		return true
+	}
+	g.displace(now, v)
+	return false
+}
+
+func (g *Gate) displace(now int64, v *Waiter) {
+	g.displaced = append(g.displaced, g.evict(now, v, Displaced))
+}
+
+// tooLate refuses those whose answers would come too late even if they were served now.
+func (g *Gate) tooLate(now int64, out []Verdict) []Verdict {
+	for w, ok := g.late.top(); ok && w.late < now; w, ok = g.late.top() {
+		out = append(out, g.evict(now, w, Deadline))
+	}
+	return out
+}
+
+// stallAfter is how long nothing ends, while all slots are busy, before that is a stall.
+func (g *Gate) stalled(now int64) bool {
+	const least, gaps = 250e6, 23 // five times the gap that one in a hundred is longer than, if they are random
+	s := g.side[slots]
+	if s.limit == 0 || s.used < s.limit || !g.drain.known() {
+		return false
+	}
+	return now-g.doneAt > max(least, int64(gaps*g.drain.mean)/int64(s.limit))
+}
+
+// reorder takes those out of the queue whose workloads get another policy, for the caller to
+// put them back in the order of their arrival.
+func (g *Gate) reorder(now int64, p Plan) (moved []*Waiter) {
+	p = p.withDefaults()
+	for i, d := range g.loads {
+		if i >= len(p.Workloads) || p.Workloads[i].Policy == d.plan.Policy {
+			continue
+		}
+		for c := range d.lines[slots].ranks {
+			r := &d.lines[slots].ranks[c]
+			for w := r.head; w != nil; w = r.head {
+				w.start -= g.clock(now, w.links[mainLine].flow)
+				g.exit(w)
+				moved = append(moved, w)
+			}
+			r.on = false
+			g.stands.put(r, false)
+		}
+	}
+	slices.SortFunc(moved, func(a, b *Waiter) int { return cmp.Compare(a.seq, b.seq) })
+	return moved
+}

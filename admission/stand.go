@@ -1,0 +1,154 @@
+package admission
+
+// A burst leaves a queue that is short again after a moment; a standing queue is one that
+// has not been short for an interval. The signal is the age of the oldest waiter (as in
+// CoDel it is time that counts, not length; but while the newest are served first, the delay
+// of who was served last says nothing).
+const (
+	leastTarget   = 5e6
+	leastInterval = 100e6
+	mostInterval  = 1e9
+	// codelWait is the longest wait while a queue under CoDel stands.
+	codelWait = 60e6
+	// settled is how long a queue has stood when it is no burst beyond doubt.
+	settled = 1e9
+)
+
+// standing is whether the queue of a rank stands.
+type standing struct {
+	on         bool
+	since      int64 // when it began to, or had been before with a short break
+	until      int64 // when it last ended to
+	shortUntil int64 // its oldest waiter was, or is, young until then
+	moved      int64 // when somebody was last displaced
+	lookAt     int64
+}
+
+// stands reports whether the policy of the rank looks at it.
+func (r *rank) stands() bool {
+	return r.line.policy == CoDel || r.line.policy == Guard && !r.line.load.plan.Patient
+}
+
+// target is up to which age of its oldest waiter the queue counts as short, interval for
+// how long it must not have been, in ns. A queue that is to keep its slots busy needs a
+// target of more than the time between two of them.
+func (r *rank) target() (target, interval int64, ok bool) {
+	if r.line.policy == CoDel {
+		return 0, leastInterval, true
+	}
+	d := r.line.load
+	if !d.drain.known() {
+		return 0, 0, false
+	}
+	gap := int64(d.drain.mean) / int64(max(d.part, 1))
+	most := max(d.maxWait(r.index)/2, leastTarget)
+	return min(max(2*gap, leastTarget), most), min(max(10*gap, leastInterval), mostInterval), true
+}
+
+// aged notes the age of the oldest waiter, who may be another one than before.
+func (g *Gate) aged(now int64, r *rank) {
+	if !r.stands() {
+		return
+	}
+	target, interval, ok := r.target()
+	if !ok {
+		return
+	}
+	short := true
+	if r.head == nil {
+		r.shortUntil = now
+	}
+	if w := r.head; w != nil {
+		age := g.clock(now, w.links[r.line.link].flow) - w.start
+		if short = age <= target; short {
+			r.shortUntil = max(r.shortUntil, now+target-age)
+		}
+	}
+	at := r.shortUntil + interval
+	switch {
+	case r.on && short && now >= r.moved+interval:
+		g.turnStanding(now, r, false)
+	case r.on && short:
+		at = r.moved + interval
+	case !r.on && !short && at <= now:
+		g.turnStanding(now, r, true)
+		return
+	case r.on:
+		return // until its oldest waiter is another one
+	}
+	if r.head != nil && r.inStands == 0 {
+		r.lookAt = max(at, now+1)
+		g.stands.put(r, true)
+	}
+}
+
+// stand looks at the queues that it is time to look at.
+func (g *Gate) stand(now int64) {
+	for r, ok := g.stands.top(); ok && r.lookAt <= now; r, ok = g.stands.top() {
+		g.stands.put(r, false)
+		g.aged(now, r)
+	}
+}
+
+// standAt is when stand has to be called next.
+func (g *Gate) standAt() int64 {
+	if r, ok := g.stands.top(); ok {
+		return r.lookAt
+	}
+	return never
+}
+
+// turnStanding changes whether a queue stands, and with it who is next and how long they
+// may wait.
+func (g *Gate) turnStanding(now int64, r *rank, on bool) {
+	if on && now >= r.until+settled {
+		r.since = now
+	}
+	if r.on = on; !on {
+		r.until = now
+	}
+	g.stands.put(r, false)
+	if r.line.policy == CoDel {
+		for f := r.flows; f != nil; f = f.nextRank {
+			f.lift()
+		}
+		for f := r.flows; f != nil; f = f.nextRank {
+			f.place()
+		}
+	}
+	for f := r.flows; f != nil; f = f.nextRank {
+		g.schedule(f)
+	}
+	r.line.side.settle(r.line)
+}
+
+// limit is the longest wait of a flow.
+func (f *flow) limit() int64 {
+	d, r := f.line.load, f.rank
+	if f.line == &d.lines[sessions] {
+		return d.plan.SessionWait
+	}
+	if f.line.policy == CoDel && r.on {
+		return min(d.plan.MaxWait, codelWait)
+	}
+	most := d.maxWait(r.index)
+	if r.on && !f.kept && d.sheds() && ClassAt(r.index) > Critical {
+		if target, _, ok := r.target(); ok {
+			return min(most, 3*target)
+		}
+	}
+	return most
+}
+
+// maxWait is the longest wait of a class for a slot.
+func (d *load) maxWait(index int) int64 {
+	if d.plan.Policy == Guard && d.plan.ClassWait[index] > 0 {
+		return d.plan.ClassWait[index]
+	}
+	return d.plan.MaxWait
+}
+
+// sheds reports whether the guard refuses by more than MaxWait and MaxWaiting.
+func (d *load) sheds() bool {
+	return d.plan.Policy == Guard && d.plan.Mode == Enforce && !d.plan.Patient
+}
