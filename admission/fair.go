@@ -17,6 +17,7 @@ type role struct {
 	fresh   int // waiters that may be displaced
 	work    int64
 	flows   *flow
+	nflows  int
 	asleep  heap[*tenant]
 	fullest heap[*tenant] // by how many of them may be displaced
 
@@ -35,6 +36,7 @@ type tenant struct {
 	fresh   int // waiters that may be displaced
 	work    int64
 	subs    *sub
+	nsubs   int
 
 	served           int64
 	granted, refused uint64
@@ -51,9 +53,15 @@ type sub struct {
 	first      *Waiter
 	last       *Waiter
 	n          int
+	vt         int64 // what its tenant had paid when it was last put to its place
 	inFlow     int32
 	next, prev *sub // of the tenant; next also in the free list
 }
+
+// mostMoved is how many flows or subs are brought to their places at once when what a role
+// or a tenant has paid changes. Where it waits for more keys than that, they are moved when
+// they come up, as many at a time: a grant costs no more with ten thousand databases.
+const mostMoved = 8
 
 type roleName struct {
 	rank *rank
@@ -221,6 +229,7 @@ func (b *book) join(f *flow, w *Waiter) {
 			f.nextRole.prevRole = f
 		}
 		o.flows = f
+		o.nflows++
 	}
 	s := t.subs
 	for s != nil && s.flow != f {
@@ -230,7 +239,13 @@ func (b *book) join(f *flow, w *Waiter) {
 		s = b.sub(f, t)
 	}
 	s.insert(w)
-	f.subs.put(s, true)
+	s.place()
+}
+
+// place brings the sub to where it belongs in its flow.
+func (s *sub) place() {
+	s.vt = s.tenant.vt
+	s.flow.subs.put(s, s.n > 0)
 }
 
 // mayLose counts n more of the tenant's waiters that may be displaced.
@@ -264,7 +279,7 @@ func (b *book) leave(w *Waiter) {
 	if mayLose(w) {
 		t.mayLose(-1)
 	}
-	f.subs.put(s, s.n > 0)
+	s.place()
 	if s.n == 0 {
 		b.drop(s)
 	}
@@ -278,6 +293,7 @@ func (b *book) leave(w *Waiter) {
 			f.nextRole.prevRole = f.prevRole
 		}
 		f.role, f.nextRole, f.prevRole = nil, nil, nil
+		o.nflows--
 	}
 	b.settle(t)
 }
@@ -302,21 +318,21 @@ func (b *book) pay(r *rank, w *Waiter) (t *tenant) {
 	return t
 }
 
-// charge adds ns to what a tenant and its role have paid, which moves all their flows: they
-// leave their heaps meanwhile.
+// charge adds ns to what a tenant and its role have paid, which moves their flows.
 func (b *book) charge(t *tenant, ns int64) {
 	o := t.role
-	for f := o.flows; f != nil; f = f.nextRole {
-		f.lift()
-	}
 	t.vt += ns
 	o.vt += ns
 	t.served += ns
-	for s := t.subs; s != nil; s = s.next {
-		s.flow.subs.put(s, true)
+	if t.nsubs <= mostMoved {
+		for s := t.subs; s != nil; s = s.next {
+			s.place()
+		}
 	}
-	for f := o.flows; f != nil; f = f.nextRole {
-		f.place()
+	if o.nflows <= mostMoved {
+		for f := o.flows; f != nil; f = f.nextRole {
+			f.place()
+		}
 	}
 	if t.fresh > 0 {
 		o.fullest.put(t, true)
@@ -335,20 +351,33 @@ func (b *book) paid(t *tenant, expected, held int64) {
 // fairer is the order of Guard between the flows of a rank: roles, then tenants, then who
 // goes on with what was begun, then the older.
 func (f *flow) fairer(o *flow) bool {
-	if f.role != o.role {
-		if f.role.vt != o.role.vt {
-			return f.role.vt < o.role.vt
-		}
-		return f.first.seq < o.first.seq
-	}
-	a, b := f.subs.items[0].tenant, o.subs.items[0].tenant
 	switch {
-	case a != b && a.vt != b.vt:
-		return a.vt < b.vt
-	case f.kept != o.kept:
+	case f.role != o.role && f.roleVT != o.roleVT:
+		return f.roleVT < o.roleVT
+	case f.role == o.role && f.tenantVT != o.tenantVT:
+		return f.tenantVT < o.tenantVT
+	case f.role == o.role && f.kept != o.kept:
 		return f.kept
 	}
 	return f.first.seq < o.first.seq
+}
+
+// top is the sub of the flow whose tenant is next.
+func (f *flow) top() *sub {
+	for range mostMoved {
+		s := f.subs.items[0]
+		if s.vt == s.tenant.vt {
+			break
+		}
+		s.place()
+	}
+	return f.subs.items[0]
+}
+
+// fresh reports whether the flow is where it belongs by what has been paid since it was put
+// there.
+func (f *flow) fresh() bool {
+	return f.role == nil || f.roleVT == f.role.vt && f.tenantVT == f.top().tenant.vt
 }
 
 // fuller is the order of those who lose a waiter to make room: who has most.
@@ -379,11 +408,13 @@ func (b *book) sub(f *flow, t *tenant) *sub {
 		s.next.prev = s
 	}
 	t.subs = s
+	t.nsubs++
 	return s
 }
 
 // drop forgets one in which nobody is left.
 func (b *book) drop(s *sub) {
+	s.tenant.nsubs--
 	if s.prev == nil {
 		s.tenant.subs = s.next
 	} else {
@@ -398,8 +429,8 @@ func (b *book) drop(s *sub) {
 
 // cheaper is the order of the tenants of a flow.
 func (s *sub) cheaper(o *sub) bool {
-	if s.tenant.vt != o.tenant.vt {
-		return s.tenant.vt < o.tenant.vt
+	if s.vt != o.vt {
+		return s.vt < o.vt
 	}
 	return s.first.seq < o.first.seq
 }

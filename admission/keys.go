@@ -264,7 +264,7 @@ func (g *Gate) best(s *side) *flow {
 	}
 	var found *flow
 	for l, ok := s.open.top(); ok && found == nil; l, ok = s.open.top() {
-		if f := l.firstReady(); !f.slot && g.keys[f.key].dry {
+		if f := l.firstOf(false); !f.slot && g.keys[f.key].dry {
 			g.park(f)
 		} else {
 			found = f

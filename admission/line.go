@@ -55,8 +55,9 @@ type flow struct {
 	last  *Waiter
 	n     int
 
-	role *role      // under Guard: whose they are,
-	subs heap[*sub] // and by tenants
+	role             *role      // under Guard: whose they are,
+	subs             heap[*sub] // and by tenants
+	roleVT, tenantVT int64      // what was paid for them when it was last put to its place
 
 	next, prev         *flow // among the flows of its key; next also in the free list
 	nextRank, prevRank *flow // in its rank
@@ -175,7 +176,7 @@ func (l *line) remove(w *Waiter) {
 // served at now: the first of those whose keys have no servers would have been, if it comes
 // before.
 func (l *line) passOver(by *flow, now int64) {
-	if f := l.firstParked(); f != nil && f.inPassed == 0 && (by == nil || f.before(by)) {
+	if f := l.firstOf(true); f != nil && f.inPassed == 0 && (by == nil || f.before(by)) {
 		f.pass(now)
 	}
 }

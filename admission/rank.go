@@ -51,12 +51,12 @@ func (r *rank) turn() int {
 	return r.index
 }
 
-// firstOf is the first flow of a line in one of the ranks' heaps.
-func (l *line) firstOf(in func(*rank) *heap[*flow]) (found *flow) {
+// firstOf is the first flow of a line, of the ready or the parked.
+func (l *line) firstOf(parked bool) (found *flow) {
 	turn := Classes
 	for i := range l.ranks {
 		r := &l.ranks[i]
-		if f, ok := in(r).top(); ok && r.turn() < turn {
+		if f := r.firstOf(parked); f != nil && r.turn() < turn {
 			found, turn = f, r.turn()
 		}
 		if l.policy != Guard {
@@ -66,12 +66,20 @@ func (l *line) firstOf(in func(*rank) *heap[*flow]) (found *flow) {
 	return found
 }
 
-// firstReady is the flow that is served next if its key has a server.
-func (l *line) firstReady() *flow { return l.firstOf(func(r *rank) *heap[*flow] { return &r.ready }) }
-
-// firstParked is the flow that would be, of those whose keys have none.
-func (l *line) firstParked() *flow {
-	return l.firstOf(func(r *rank) *heap[*flow] { return &r.parked })
+// firstOf is the first flow of the rank.
+func (r *rank) firstOf(parked bool) *flow {
+	h := &r.ready
+	if parked {
+		h = &r.parked
+	}
+	for range mostMoved {
+		if f, ok := h.top(); !ok || f.fresh() {
+			break
+		}
+		h.items[0].place()
+	}
+	f, _ := h.top()
+	return f
 }
 
 // granted notes whose turn it was: those below who wait come nearer to theirs.
@@ -121,7 +129,7 @@ func (f *flow) before(o *flow) bool {
 func (f *flow) head() *Waiter {
 	switch f.line.policy {
 	case Guard:
-		return f.subs.items[0].head(f.rank.on && !f.kept)
+		return f.top().head(f.rank.on && !f.kept)
 	case LIFO, LIFODeadline:
 		return f.last
 	case CoDel:
@@ -135,6 +143,9 @@ func (f *flow) head() *Waiter {
 // place brings the flow to where it belongs in its rank.
 func (f *flow) place() {
 	if f.stands {
+		if f.role != nil {
+			f.roleVT, f.tenantVT = f.role.vt, f.top().tenant.vt
+		}
 		f.rank.parked.put(f, f.parked)
 		f.rank.ready.put(f, !f.parked)
 	}
