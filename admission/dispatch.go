@@ -207,6 +207,10 @@ func (g *Gate) refusal(now int64, w *Waiter, r Reason) Verdict {
 		c.refused[r]++
 		c.turnedAway.add(waited)
 		g.inVain(now, w, r)
+		switch l := d.line(w); r {
+		case QueueFull, QueueAge, QueueWait, Deadline:
+			g.refuses(now, l.rankOf(w))
+		}
 	}
 	return Verdict{
 		W: w, Outcome: Refused, Reason: r, Waited: waited,

@@ -60,8 +60,11 @@ type sub struct {
 
 // mostMoved is how many flows or subs are brought to their places at once when what a role
 // or a tenant has paid changes. Where it waits for more keys than that, they are moved when
-// they come up, as many at a time: a grant costs no more with ten thousand databases.
-const mostMoved = 8
+// they come up, a few at a time: a grant costs no more with ten thousand databases.
+const (
+	mostMoved = 8
+	mostFixed = 2
+)
 
 type roleName struct {
 	rank *rank
@@ -364,7 +367,7 @@ func (f *flow) fairer(o *flow) bool {
 
 // top is the sub of the flow whose tenant is next.
 func (f *flow) top() *sub {
-	for range mostMoved {
+	for range mostFixed {
 		s := f.subs.items[0]
 		if s.vt == s.tenant.vt {
 			break

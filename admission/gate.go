@@ -342,9 +342,7 @@ func (g *Gate) Reconfigure(now int64, p Plan, out []Verdict) []Verdict {
 	g.look(now)
 	moved := g.reorder(now, p)
 	g.set(p)
-	for _, w := range moved {
-		g.enter(now, w)
-	}
+	g.rejoin(now, moved)
 	g.side[sessions].leave = 0 // until somebody wants a transaction again
 	for w := range g.loads {
 		if g.loads[w].lines[slots].n > 0 {

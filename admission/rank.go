@@ -28,6 +28,7 @@ type rank struct {
 
 func (r *rank) set(l *line, index int) {
 	*r = rank{line: l, index: index}
+	r.hurt, r.until = -never, -never
 	r.ready = heap[*flow]{less: (*flow).earlier, place: func(f *flow) *int32 { return &f.inLine }}
 	r.parked = heap[*flow]{less: (*flow).earlier, place: func(f *flow) *int32 { return &f.inDry }}
 	r.asleep = heap[*role]{less: func(a, b *role) bool { return a.vt < b.vt }, place: func(o *role) *int32 { return &o.inAsleep }}
@@ -72,7 +73,7 @@ func (r *rank) firstOf(parked bool) *flow {
 	if parked {
 		h = &r.parked
 	}
-	for range mostMoved {
+	for range mostFixed {
 		if f, ok := h.top(); !ok || f.fresh() {
 			break
 		}

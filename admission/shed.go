@@ -1,10 +1,5 @@
 package admission
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Who is refused before its time, and why it is not somebody else.
 
 const (
@@ -209,27 +204,4 @@ func (g *Gate) stalled(now int64) bool {
 		return false
 	}
 	return now-g.doneAt > max(least, int64(gaps*g.drain.mean)/int64(s.limit))
-}
-
-// reorder takes those out of the queue whose workloads get another policy, for the caller to
-// put them back in the order of their arrival.
-func (g *Gate) reorder(now int64, p Plan) (moved []*Waiter) {
-	p = p.withDefaults()
-	for i, d := range g.loads {
-		if i >= len(p.Workloads) || p.Workloads[i].Policy == d.plan.Policy {
-			continue
-		}
-		for c := range d.lines[slots].ranks {
-			r := &d.lines[slots].ranks[c]
-			for w := r.head; w != nil; w = r.head {
-				w.start -= g.clock(now, w.links[mainLine].flow)
-				g.exit(w)
-				moved = append(moved, w)
-			}
-			r.on = false
-			g.stands.put(r, false)
-		}
-	}
-	slices.SortFunc(moved, func(a, b *Waiter) int { return cmp.Compare(a.seq, b.seq) })
-	return moved
 }

@@ -10,6 +10,9 @@ const (
 	mostInterval  = 1e9
 	// codelWait is the longest wait while a queue under CoDel stands.
 	codelWait = 60e6
+	// How long a critical class serves the newest and displaces until it tries again to do
+	// without; longer each time.
+	leastTrial, mostTrial = 5e9, 60e9
 	// settled is how long a queue has stood when it is no burst beyond doubt.
 	settled = 1e9
 )
@@ -19,6 +22,9 @@ type standing struct {
 	on         bool
 	since      int64 // when it began to, or had been before with a short break
 	until      int64 // when it last ended to
+	began      int64 // when it last changed
+	hurt       int64 // when somebody of a patient rank was last refused
+	trial      int64 // for how long it is not seen whether it could be patient again
 	shortUntil int64 // its oldest waiter was, or is, young until then
 	moved      int64 // when somebody was last displaced
 	lookAt     int64
@@ -66,10 +72,12 @@ func (g *Gate) aged(now int64, r *rank) {
 	}
 	at := r.shortUntil + interval
 	switch {
-	case r.on && short && now >= r.moved+interval:
+	case r.on && short && now >= r.moved+interval, r.on && r.tries(now):
 		g.turnStanding(now, r, false)
 	case r.on && short:
 		at = r.moved + interval
+	case !r.on && !short && at <= now && r.patient() && now-settled >= r.hurt:
+		return // until somebody is refused: looked at again then
 	case !r.on && !short && at <= now:
 		g.turnStanding(now, r, true)
 		return
@@ -79,6 +87,33 @@ func (g *Gate) aged(now int64, r *rank) {
 	if r.head != nil && r.inStands == 0 {
 		r.lookAt = max(at, now+1)
 		g.stands.put(r, true)
+	}
+}
+
+// patient reports whether the rank's work rather waits, as long as it may, than be refused: the
+// critical classes, as long as nobody of them is refused anyway. The clients of pools that are
+// larger than the slots always have a standing queue, and are well served by its order of
+// arrival.
+func (r *rank) patient() bool { return r.line.policy == Guard && ClassAt(r.index) <= Critical }
+
+// tries reports whether it is time to see if all of a patient rank could be served in the
+// order of arrival again. It may be the refusals that keep them coming.
+func (r *rank) tries(now int64) bool {
+	if !r.patient() || now < r.began+r.trial {
+		return false
+	}
+	r.hurt, r.trial = now-settled, min(2*r.trial, mostTrial)
+	return true
+}
+
+// refuses notes a refusal of one of the rank for want of slots.
+func (g *Gate) refuses(now int64, r *rank) {
+	if r.stands() && r.patient() {
+		if now-mostTrial >= r.hurt {
+			r.trial = leastTrial
+		}
+		r.hurt = now
+		g.aged(now, r)
 	}
 }
 
@@ -101,9 +136,10 @@ func (g *Gate) standAt() int64 {
 // turnStanding changes whether a queue stands, and with it who is next and how long they
 // may wait.
 func (g *Gate) turnStanding(now int64, r *rank, on bool) {
-	if on && now >= r.until+settled {
+	if on && now-settled >= r.until {
 		r.since = now
 	}
+	r.began = now
 	if r.on = on; !on {
 		r.until = now
 	}

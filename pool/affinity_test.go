@@ -142,7 +142,7 @@ func TestRolesShareServersWithoutThrashing(t *testing.T) {
 		{"a handful too many", 3, 3, 2, 2, ms, ms, 0.5, 0.1, 100},
 	} {
 		rnd := rand.New(rand.NewPCG(1, 2))
-		w := newWorld(admission.Plan{Slots: tc.slots, Workloads: []admission.Workload{{MaxWait: 60_000 * ms}}},
+		w := newWorld(admission.Plan{Slots: tc.slots, Workloads: []admission.Workload{{Policy: admission.FIFOGone, MaxWait: 60_000 * ms}}},
 			pool.Options{Budget: tc.budget, ConnectParallel: 8}, rnd.Float64, tc.clients, tc.roles)
 		c := &closedLoop{
 			world: w, rnd: rnd, service: tc.service, think: tc.think, login: 10 * ms, seen: map[*pool.Server]bool{},

@@ -69,7 +69,12 @@ func drawPlan(t *rapid.T, workloads int) admission.Plan {
 			share = 20 // all of them without a share would have equal ones
 		}
 		left -= share
+		policy := admission.FIFOGone
+		if i%2 == 1 {
+			policy = admission.Guard
+		}
 		p.Workloads = append(p.Workloads, admission.Workload{
+			Policy:       policy,
 			MaxWait:      rapid.Int64Range(20, 2000).Draw(t, "max wait") * ms,
 			NoServerWait: rapid.Int64Range(20, 500).Draw(t, "no server wait") * ms,
 			SessionWait:  rapid.Int64Range(20, 2000).Draw(t, "session wait") * ms,
@@ -252,7 +257,7 @@ func (w *world) settle(t *rapid.T) {
 	p := admission.Plan{Slots: max(1, w.plan.Slots), Connections: 2}
 	for range w.plan.Workloads {
 		p.Workloads = append(p.Workloads, admission.Workload{
-			MaxWait: 3600 * 1000 * ms, SessionWait: 3600 * 1000 * ms, MaxWaiting: 100,
+			Policy: admission.FIFOGone, MaxWait: 3600 * 1000 * ms, SessionWait: 3600 * 1000 * ms, MaxWaiting: 100,
 			Share: 1 / float64(len(w.plan.Workloads)), Lendable: 1, Borrow: 1,
 		})
 	}

@@ -219,13 +219,18 @@ func (s *session) kind() admission.Waiter {
 	return admission.Waiter{Key: s.w.Key, Workload: s.w.Workload, Want: s.w.Want}
 }
 
+// fifo reports whether a workload serves the oldest first.
+func (w *world) fifo(workload uint16) bool {
+	return int(workload) < len(w.plan.Workloads) && w.plan.Workloads[workload].Policy == admission.FIFOGone
+}
+
 func (w *world) grant(s *session, v admission.Verdict) {
 	w.granted++
 	s.ticket, s.started = v.Ticket, w.now
 	if v.Ticket.Want != s.w.Want || v.Ticket.Workload != s.w.Workload {
 		w.failf("session %d wants %v and got %+v", s.id, s.w.Want, v.Ticket)
 	}
-	if !s.w.Probe && !s.w.Reserved {
+	if !s.w.Probe && !s.w.Reserved && w.fifo(s.w.Workload) {
 		if s.order < w.lastOf[s.kind()] {
 			w.failf("session %d of key %d was granted out of order", s.id, s.w.Key)
 		}
@@ -269,6 +274,7 @@ func (w *world) admit(s *session, probe bool) {
 	s.begin(w.now)
 	s.wasAway = w.set.Down(s.w.Key)
 	v := w.gate.Admit(w.now, &s.w)
+	w.pending = w.gate.Displaced(w.pending)
 	if (v.Outcome == admission.Queued) != s.w.Waiting() {
 		w.failf("session %d: %v, waiting %v", s.id, v.Outcome, s.w.Waiting())
 	}
