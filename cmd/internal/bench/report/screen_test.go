@@ -124,6 +124,20 @@ func TestTable(t *testing.T) {
 	}
 }
 
+func TestLateGeneratorsAreTold(t *testing.T) {
+	for _, late := range []time.Duration{99 * time.Millisecond, 101 * time.Millisecond} {
+		r := invented("x", time.Millisecond, true)
+		for i := range r.Records {
+			r.Records[i].Sent = r.Records[i].Due + late
+		}
+		var b strings.Builder
+		(&Screen{Out: &b}).Table([]*bench.Result{r})
+		if got := strings.Contains(b.String(), "x: the generator was late"); got != (late > 100*time.Millisecond) {
+			t.Errorf("%v late: %v", late, got)
+		}
+	}
+}
+
 func TestWords(t *testing.T) {
 	some := Spread{N: 1, P50: 3.14, P99: 12345}
 	for got, want := range map[string]string{
@@ -140,8 +154,8 @@ func TestWords(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	q := []bench.Query{
-		{Statements: []string{"SELECT 1"}, Repeat: 10, Work: bench.Work{Mean: time.Second, Sigma: 1}},
-		{Statements: []string{"SELECT 2"}},
+		{Statements: []string{"SELECT {loops}"}, Repeat: 10, Work: bench.Work{Mean: time.Second, Sigma: 1}},
+		{Statements: []string{"SELECT 2"}, Work: bench.Work{Mean: time.Second}},
 	}
 	l := &bench.Load{Even: true, Phases: []bench.Phase{{Name: "calm", Rate: 5, For: time.Second}}, Streams: []bench.Stream{
 		{Name: "a", Share: 1, Tenants: []string{"x", "y"}, Queries: q, Retry: bench.Retry{Most: 3}},
@@ -152,7 +166,7 @@ func TestDescribe(t *testing.T) {
 	}}
 	want := []string{
 		"calm: 5/s for 1s; evenly spaced",
-		"a: 25 %, 2 tenants, SELECT 1, and 1 other query, 10 times, log-normal work of 1s, sigma 1, up to 3 retries",
+		"a: 25 %, 2 tenants, SELECT {loops}, and 1 other query, 10 times, log-normal, sigma 1, work of 1s, up to 3 retries",
 		"b: 75 %, SELECT 2, patience 1s, then walk",
 		"c: 2 clients with 3 requests each, SELECT 2",
 		"d: 1 client, SELECT 2",

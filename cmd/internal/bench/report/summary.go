@@ -194,3 +194,9 @@ func spread(t bench.Times) Spread {
 
 // ms is a duration in milliseconds, to a microsecond.
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// latest is how late the generator may be before a run says more of it than of its target.
+const latest = 100
+
+// lagging reports that it was.
+func (s *Summary) lagging() bool { return s.LagMS.P99 > latest }

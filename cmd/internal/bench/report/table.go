@@ -105,6 +105,11 @@ func (s *Screen) whole(all []Summary) {
 		}
 		s.Say("%s", line)
 	}
+	for i := range all {
+		if all[i].lagging() {
+			s.Say("%s", s.Paint(Red, "  "+all[i].Target+": the generator was late, this machine had too much to do: the figures say little."))
+		}
+	}
 	s.overTime(all)
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -95,9 +96,10 @@ func describeStream(l *bench.Load, s *bench.Stream) string {
 	if r := s.Queries[0].Repeat; r > 1 {
 		add("%d times,", r)
 	}
-	if w := s.Queries[0].Work; w.Sigma > 0 {
-		add("log-normal work of %v, sigma %g,", w.Mean, w.Sigma)
-	} else if w.Mean > 0 {
+	if w := s.Queries[0].Work; works(&s.Queries[0]) {
+		if w.Sigma > 0 {
+			add("log-normal, sigma %g,", w.Sigma)
+		}
 		add("work of %v,", w.Mean)
 	}
 	if s.Patience > 0 {
@@ -107,6 +109,13 @@ func describeStream(l *bench.Load, s *bench.Stream) string {
 		add("up to %d retries,", s.Retry.Most)
 	}
 	return strings.TrimSuffix(strings.Join(words, " "), ",")
+}
+
+// works reports that a query takes as long as its work says.
+func works(q *bench.Query) bool {
+	return slices.ContainsFunc(q.Statements, func(text string) bool {
+		return strings.Contains(text, "{seconds}") || strings.Contains(text, "{loops}")
+	})
 }
 
 // share is the part of the phases that a stream has.
