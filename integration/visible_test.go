@@ -94,3 +94,37 @@ func TestGoodputIsWhatClientsGot(t *testing.T) {
 		t.Errorf("%v answers to one who has left", n)
 	}
 }
+
+// What a request says of itself is shown with its refusal, and what could not be had of it is
+// counted.
+func TestTagsAreShown(t *testing.T) {
+	t.Parallel()
+	o := operate(t, plan{slots: 4, more: "[[workload]]\nname = \"default\"\nmax_wait = \"1m\"\nmax_waiting = 3\n"})
+	c := gather(t, o)
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	const tags = " /*pgweir.class='sheddable',pgweir.tenant='acme',traceparent='" + parent + "'*/"
+	if _, err := c.idle[0].Exec(t.Context(), "select 'one too many'"+tags); sqlstate(err) != "53300" {
+		t.Errorf("the fourth that waits: %v", err)
+	}
+	wantRow(t, "REFUSALS", o.show(t, "pgweir", "REFUSALS").find(t, "application_name=idle"), "class=sheddable", "tenant=acme", "traceparent="+parent)
+	o.logged(t, "msg=refusing", "class=sheddable", "tenant=acme", "traceparent="+parent)
+	for _, tag := range []string{"pgweir.class='critical_plus'", "pgweir.class='urgent'"} {
+		if _, err := c.idle[1].Exec(t.Context(), "select 'one too many' /*"+tag+"*/"); sqlstate(err) != "53300" {
+			t.Errorf("%s: %v", tag, err)
+		}
+	}
+	wantRow(t, "ROLES", o.show(t, "pgweir", "ROLES").find(t, "user=app"), "max_class=critical", "promote_share=0.3", "capped=1", "demoted=0", "clients=9")
+	for series, want := range map[string]string{
+		`pgweir_unknown_tags_total{key="pgweir.class",upstream="main"}`: "1",
+		`pgweir_class_capped_total{upstream="main"}`:                    "1",
+		`pgweir_class_demoted_total{upstream="main"}`:                   "0",
+	} {
+		if got := o.metric(t, series); got != want {
+			t.Errorf("%s %q, want %s", series, got, want)
+		}
+	}
+	if n := o.metric(t, `pgweir_tenants{upstream="main"}`); number(n) < 4 {
+		t.Errorf("%s tenants, want those of three applications and one by its tag", n)
+	}
+	c.disperse(t)
+}

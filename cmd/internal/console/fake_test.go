@@ -236,6 +236,7 @@ func sampleRefusals() []proxy.Refusal {
 		{
 			At: noon().Add(-5 * time.Millisecond), Client: "10.1.0.9:40001", ClientID: 7, Upstream: "main", Database: "shop", Role: "app",
 			Application: "web-1", Workload: "api", Class: "sheddable_plus",
+			Tenant: "acme", Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 			Reason: "displaced", Code: "53300", Waited: 61 * time.Millisecond,
 			Detail: "reason=displaced pool=api class=sheddable_plus wait_ms=61 slots=16 queued=27", Hint: "retry_after_ms=250 retry=yes",
 		},

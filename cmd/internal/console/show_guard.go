@@ -55,8 +55,8 @@ func guardViews() []view {
 		},
 		{
 			name: "REFUSALS", what: "the last 1000 refusals, newest first, with what the clients were told",
-			columns: columns("time", "client", "#client_id", "database", "user", "application_name", "upstream", "workload", "class",
-				"reason", "sqlstate", "#wait_ms", "#login", "detail", "hint"),
+			columns: columns("time", "client", "#client_id", "database", "user", "application_name", "upstream", "workload", "class", "tenant",
+				"reason", "sqlstate", "#wait_ms", "#login", "detail", "hint", "traceparent"),
 			rows: lastRefusals,
 		},
 		{

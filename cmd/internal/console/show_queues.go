@@ -117,8 +117,8 @@ func lastRefusals(ctx context.Context, q *query) error {
 		} else {
 			r.total(f.ClientID)
 		}
-		r.optional(f.Database).optional(f.Role).optional(f.Application).optional(f.Upstream).optional(f.Workload).optional(f.Class)
-		r.text(f.Reason).text(f.Code).millis(f.Waited).flag(f.Login).optional(f.Detail).optional(f.Hint)
+		r.optional(f.Database).optional(f.Role).optional(f.Application).optional(f.Upstream).optional(f.Workload).optional(f.Class).optional(f.Tenant)
+		r.text(f.Reason).text(f.Code).millis(f.Waited).flag(f.Login).optional(f.Detail).optional(f.Hint).optional(f.Traceparent)
 		if err := q.end(r); err != nil {
 			return err
 		}

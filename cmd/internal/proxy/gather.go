@@ -7,6 +7,7 @@ import (
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/pool"
+	"github.com/pgweir/pgweir/wire/sqltext"
 )
 
 // sliceSize bounds the keys, groups or sessions that are looked at in one turn of the loop: a
@@ -31,6 +32,7 @@ type upstreamFacts struct {
 	workloads []Workload
 	index     []int      // of these in the gate's list; -1 = it has not heard of it
 	keys      []keyFacts // by key
+	roles     []session.RoleStats
 	groups    []session.Group
 
 	wantKeys, wantGroups int
@@ -86,6 +88,9 @@ func (r *upstreamFacts) gather(ctx context.Context, do onLoop) error {
 		if err := do.slices(ctx, f); err != nil {
 			return err
 		}
+	}
+	if err := do(ctx, r.takeRoles); err != nil {
+		return err
 	}
 	if r.gate.Waiting == 0 {
 		return nil
@@ -173,6 +178,23 @@ func (r *upstreamFacts) begin(now int64) {
 		}
 	}
 	r.wantKeys, r.wantGroups = len(co.Keys()), len(co.Groups())
+}
+
+// takeRoles takes what roles have asked for, and what could not be understood of it. Loop
+// thread.
+func (r *upstreamFacts) takeRoles(now int64) {
+	r.roles = r.up.core.Roles(now)
+	for i := range r.roles {
+		r.state.Demoted += r.roles[i].Demoted
+		r.state.Capped += r.roles[i].Capped
+	}
+	m := r.up.core.MetaCounts()
+	r.state.Tenants, r.state.SharedTenants = m.Tenants, m.Shared
+	for key, n := range m.Unknown {
+		if n > 0 {
+			r.state.UnknownTags = append(r.state.UnknownTags, Count{sqltext.TagKey(key).String(), n})
+		}
+	}
 }
 
 // someKeys takes the next keys. Loop thread.

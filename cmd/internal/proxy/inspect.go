@@ -115,8 +115,12 @@ type UpstreamState struct {
 
 	Logins, LoginFailures, Moved, IdledOut, Outlived uint64 // server connections: started, failed, given up for others, closed for idleness, for age
 	Cancels, Abandoned, Broken, Cleaned              uint64
-	CancelsEffective, CancelsLate                    uint64 // requests that failed by cancels of them, and that were over before
-	LastError                                        string // of a failed login; "" after one that worked
+	Demoted, Capped                                  uint64  // requests: see RoleState
+	UnknownTags                                      []Count // values of tags that meant nothing, by key; without those that never came
+	Tenants                                          int     // that are told apart
+	SharedTenants                                    uint64  // requests of others, for which there was no room
+	CancelsEffective, CancelsLate                    uint64  // requests that failed by cancels of them, and that were over before
+	LastError                                        string  // of a failed login; "" after one that worked
 	LastErrorAt                                      time.Time
 }
 
@@ -197,7 +201,7 @@ type RoleState struct {
 
 	MaxClass     admission.Class // the highest that it may ask for
 	PromoteShare float64         // how much of its work may be above the class of its workload,
-	Promoted     float64         // and how much was, in the last seconds
+	Promoted     float64         // and how much was, about in the last ten seconds
 	Demoted      uint64          // requests put back to that class because it was more
 	Capped       uint64          // requests that asked for more than MaxClass
 }
@@ -215,7 +219,8 @@ type Refusal struct {
 	Client                                string // its address, or "unix"
 	ClientID                              uint64 // as in ClientState; 0 = it had no session yet
 	Upstream, Database, Role, Application string // "" = it had no session yet
-	Workload, Class                       string
+	Workload, Class, Tenant               string
+	Traceparent                           string // as its tag or parameter has it
 	Reason                                string
 	Code                                  string // SQLSTATE
 	Detail, Hint                          string

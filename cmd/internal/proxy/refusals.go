@@ -104,6 +104,8 @@ type refusal struct {
 	addr       string
 	e          *wire.Error
 	app        string
+	tenant     string
+	trace      string // its traceparent
 	reason     admission.Reason
 	class      admission.Class
 	login      bool
@@ -130,10 +132,11 @@ func (r *refusals) add(k refusalKind, now int64) {
 
 // Refused implements session.Env.
 func (up *cluster) Refused(cl *session.Client, v admission.Verdict, e *wire.Error, login bool) {
-	px, h := up.px, cl.Tag.(*clientConn)
+	px, h, m := up.px, cl.Tag.(*clientConn), cl.Meta()
 	f := refusal{
 		at: px.loop.Now(), waited: v.Waited, upstream: up, group: cl.Group(), id: h.id, addr: h.addr,
-		e: e, app: clip(cl.Application()), reason: v.Reason, class: cl.Class(), login: login,
+		e: e, app: clip(cl.Application()), tenant: m.Tenant, trace: m.Traceparent,
+		reason: v.Reason, class: m.Class, login: login,
 	}
 	px.refusals.add(refusalKind{f.group, f.app, f.reason}, f.at)
 	px.refusals.last.add(f)
@@ -145,11 +148,19 @@ func (up *cluster) Refused(cl *session.Client, v admission.Verdict, e *wire.Erro
 // log writes the line of a refusal that stands for others.
 func (f *refusal) log(log *slog.Logger, more int, v *admission.Verdict) {
 	reason := f.reason.String()
-	warn(log, more, "refusing",
+	args := []any{
 		"reason", reason, "upstream", f.upstream.name, "workload", f.group.Workload.Name, "class", f.class.String(),
 		"database", f.group.Database, "role", f.group.Role, "application_name", f.app, "login", f.login,
 		"waited", time.Duration(f.waited).Round(time.Millisecond), "queued", v.Queued, "slots", v.Slots,
-		"client", f.addr, "what_to_do", Advice(reason))
+		"client", f.addr,
+	}
+	if f.tenant != "" && f.tenant != f.app {
+		args = append(args, "tenant", f.tenant)
+	}
+	if f.trace != "" {
+		args = append(args, "traceparent", f.trace)
+	}
+	warn(log, more, "refusing", append(args, "what_to_do", Advice(reason))...)
 }
 
 // state is the refusal as SHOW REFUSALS has it, without its time.
@@ -157,6 +168,7 @@ func (f *refusal) state() Refusal {
 	return Refusal{
 		Client: f.addr, ClientID: f.id, Upstream: f.upstream.name, Database: f.group.Database, Role: f.group.Role,
 		Application: f.app, Workload: f.group.Workload.Name, Class: f.class.String(),
+		Tenant: f.tenant, Traceparent: f.trace,
 		Reason: f.reason.String(), Code: f.e.Code, Detail: f.e.Detail, Hint: f.e.Hint,
 		Waited: time.Duration(f.waited), Login: f.login,
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -42,7 +41,7 @@ func (up *cluster) tenants() []TenantState {
 		t := &known[i]
 		list = append(list, TenantState{
 			Upstream: up.name, Workload: up.names[t.Workload], Class: t.Class,
-			Role: strconv.Itoa(int(t.Role)), Tenant: strconv.Itoa(int(t.Tenant)),
+			Role: up.core.RoleName(t.Role), Tenant: up.core.TenantName(t.Role, t.Tenant),
 			Waiting: t.Waiting, Running: t.Running, Served: time.Duration(t.Served), Granted: t.Granted, Refused: t.Refused,
 		})
 	}

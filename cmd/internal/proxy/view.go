@@ -21,6 +21,7 @@ type view struct {
 	databases map[string]*DatabaseState
 	at        map[place][]*DatabaseState // the databases by where their servers are
 	roles     map[string]*RoleState
+	work      map[string]promotion // by role
 }
 
 // place is a database on an upstream.
@@ -42,6 +43,7 @@ func (px *Proxy) compile(f *facts, out *Snapshot) {
 	v := view{
 		px: px, s: f.s, out: out,
 		databases: make(map[string]*DatabaseState), at: make(map[place][]*DatabaseState), roles: make(map[string]*RoleState),
+		work: make(map[string]promotion),
 	}
 	slices.SortFunc(f.upstreams, func(a, b *upstreamFacts) int { return cmp.Compare(a.up.name, b.up.name) })
 	v.fill(f)
@@ -212,6 +214,7 @@ func (v *view) upstream(r *upstreamFacts) {
 	}
 	s.Down = s.LastError != "" && s.Idle+s.Active == 0
 	v.pools(r)
+	v.promoted(r)
 	v.workloads(r)
 	v.out.Upstreams = append(v.out.Upstreams, *s)
 }

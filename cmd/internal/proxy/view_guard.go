@@ -74,3 +74,21 @@ func (f *upstreamFacts) since(was bool, at int64) time.Duration {
 	}
 	return time.Duration(f.now - at)
 }
+
+// promotion is the recent work of a role over all upstreams.
+type promotion struct{ work, above time.Duration }
+
+// promoted adds to the roles what they have asked for.
+func (v *view) promoted(f *upstreamFacts) {
+	for i := range f.roles {
+		s := &f.roles[i]
+		r, w := v.role(s.Role), v.work[s.Role]
+		w.work, w.above = w.work+s.Work, w.above+s.Above
+		v.work[s.Role] = w
+		if w.work > 0 {
+			r.Promoted = min(float64(w.above)/float64(w.work), 1)
+		}
+		r.Demoted += s.Demoted
+		r.Capped += s.Capped
+	}
+}

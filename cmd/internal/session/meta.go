@@ -28,6 +28,7 @@ type MetaCounts struct {
 	// Unknown is by [sqltext.TagKey] how many values meant nothing: by tags, or by SET and
 	// the startup packet, there once for each time that it was set.
 	Unknown [sqltext.TagKeys]uint64
+	Tenants int    // how many have a number of their own now; it alone may shrink
 	Shared  uint64 // tenants that had to share a number with others when they were looked up
 	// Forgotten is how many fingerprints of statements were forgotten to make room.
 	Forgotten uint64
@@ -36,6 +37,7 @@ type MetaCounts struct {
 // MetaCounts returns the counts.
 func (co *Core) MetaCounts() MetaCounts {
 	c := co.metaCounts
+	c.Tenants = len(co.names.byTenant)
 	c.Shared, c.Forgotten = co.names.shared, co.costs.Evictions()
 	return c
 }

@@ -95,10 +95,11 @@ func memoryMetrics() group[proxy.MemoryState] {
 }
 
 // countMetrics are those whose labels are in the snapshot.
-type countMetrics struct{ ended, refusals *prometheus.Desc }
+type countMetrics struct{ ended, refusals, unknown *prometheus.Desc }
 
 func newCountMetrics() countMetrics {
 	return countMetrics{
+		unknown:  desc("pgweir_unknown_tags_total", "Values of tags and pgweir.* parameters that meant nothing, and were passed over.", "upstream", "key"),
 		ended:    desc("pgweir_sessions_ended_total", "Client sessions that ended, by reason.", "reason"),
 		refusals: desc("pgweir_refusals_total", "Requests and clients refused, by reason. Without a workload: before or outside of its queue.", "upstream", "workload", "reason"),
 	}
@@ -107,6 +108,7 @@ func newCountMetrics() countMetrics {
 func (m countMetrics) describe(ch chan<- *prometheus.Desc) {
 	ch <- m.ended
 	ch <- m.refusals
+	ch <- m.unknown
 }
 
 func (m countMetrics) collect(ch chan<- prometheus.Metric, s *proxy.Snapshot) {
@@ -115,6 +117,12 @@ func (m countMetrics) collect(ch chan<- prometheus.Metric, s *proxy.Snapshot) {
 	}
 	for _, c := range s.Turned {
 		counter(ch, m.refusals, c.N, "", "", label(c.Label))
+	}
+	for i := range s.Upstreams {
+		u := &s.Upstreams[i]
+		for _, c := range u.UnknownTags {
+			counter(ch, m.unknown, c.N, label(u.Name), label(c.Label))
+		}
 	}
 	for i := range s.Workloads {
 		w := &s.Workloads[i]

@@ -37,6 +37,10 @@ func upstreamMetrics() group[proxy.UpstreamState] {
 	g.metric(counterKind, "pgweir_cancelled_requests_total", "Requests for which cancels were sent: effective, they failed by them; late, they were over before.", "result").
 		with(func(u *U) float64 { return float64(u.CancelsEffective) }, "effective").
 		with(func(u *U) float64 { return float64(u.CancelsLate) }, "late")
+	g.gauge("pgweir_tenants", "Tenants that are told apart.", func(u *U) float64 { return float64(u.Tenants) })
+	g.counter("pgweir_tenants_shared_total", "Requests of tenants for which there was no room, so that they were taken for one with others.", func(u *U) uint64 { return u.SharedTenants })
+	g.counter("pgweir_class_demoted_total", "Requests taken as of the class of their workload because promote_share of their role was used up.", func(u *U) uint64 { return u.Demoted })
+	g.counter("pgweir_class_capped_total", "Requests that asked for a higher class than max_class of their role.", func(u *U) uint64 { return u.Capped })
 	g.counter("pgweir_abandoned_requests_total", "Clients that left while a server worked for them.", func(u *U) uint64 { return u.Abandoned })
 	g.counter("pgweir_server_cleanups_total", "Server connections cleaned of what a client had left before the next one got them.", func(u *U) uint64 { return u.Cleaned })
 	return g
