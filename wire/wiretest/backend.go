@@ -43,6 +43,10 @@ type BackendOptions struct {
 	// Query or Parse that would take the unnamed statement away still does. It
 	// tells an oracle what the pooler refused.
 	Before func(n int, m Message) *wire.Error
+
+	// Meddler is the reason of a CopyFail that a pooler sends on its own account: Outcomes
+	// says that one came, as of a cancel.
+	Meddler string
 }
 
 // Backend is a Postgres backend after its login, as a machine that is fed

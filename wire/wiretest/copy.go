@@ -49,9 +49,19 @@ func (b *Backend) copyIn(x *execution) bool {
 		if r.err != nil {
 			return b.check(r.err)
 		}
-		return b.check(newError("57014", "COPY from stdin failed: %s", reason))
+		if b.o.Meddler != "" && reason == b.o.Meddler && b.o.Outcomes != nil {
+			b.o.Outcomes.record(x.key, x.nth, Outcome{Kind: Cancelled, At: x.count, Reason: reason, Ignored: x.ignored})
+		}
+		return b.check(copyFailed(reason))
+	}
+	if typ == wire.MsgSync {
+		x.ignored++
 	}
 	return true // Sync and Flush are for libraries that did not notice the COPY
+}
+
+func copyFailed(reason string) *wire.Error {
+	return newError("57014", "COPY from stdin failed: %s", reason)
 }
 
 func lostInCopy() *wire.Error {

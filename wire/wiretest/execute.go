@@ -24,6 +24,7 @@ type execution struct {
 
 	lines   int  // complete lines of COPY FROM STDIN
 	partial bool // bytes after the last of them
+	ignored int  // Syncs read in a COPY FROM STDIN
 }
 
 // admit numbers the execution and strikes one that is cancelled before it begins.
@@ -49,7 +50,7 @@ func (b *Backend) admit(x *execution) *wire.Error {
 // strike returns the error that ends the execution at this point, if any.
 func (b *Backend) strike(x *execution, at int) *wire.Error {
 	if b.o.Oracle {
-		if x.fate.Kind == 0 || x.fate.At != at {
+		if x.fate.Kind == 0 || x.fate.At != at || x.fate.Reason != "" && x.fate.Ignored != x.ignored {
 			return nil
 		}
 		switch x.fate.Kind {
@@ -58,6 +59,9 @@ func (b *Backend) strike(x *execution, at int) *wire.Error {
 		case Crashed:
 			b.exit()
 			return nil
+		}
+		if x.fate.Reason != "" {
+			return copyFailed(x.fate.Reason)
 		}
 		return cancelled()
 	}

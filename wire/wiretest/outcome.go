@@ -20,6 +20,10 @@ type Outcome struct {
 	At int
 	// Done says that COPY FROM STDIN was struck when it read CopyDone.
 	Done bool
+	// Reason is the one of a CopyFail that was not the client's, see BackendOptions.Meddler.
+	Reason string
+	// Ignored is how many Syncs the COPY had read by then.
+	Ignored int
 }
 
 // Outcomes is the table of what depended on time, keyed by statement and

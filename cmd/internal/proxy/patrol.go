@@ -27,8 +27,8 @@ const (
 type site struct {
 	heard int64 // when one of its servers last said something
 	left  bool  // another place has taken over
-	alone bool  // its commits waited for no standby
-	told  int64 // when it said so, or the opposite; 0 = never
+	alone bool  // its commits waited for no standby,
+	told  int64 // when it last said what they do; 0 = never
 }
 
 // maxSites bounds how many are remembered: names may resolve to ever new ones.

@@ -33,6 +33,7 @@ type cluster struct {
 	looking   bool  // a look is under way
 	lookedAt  int64 // when the last began,
 	lookPause int64 // and how long after it there is none
+	askedAt   int64 // when it was last asked what commits wait for
 }
 
 // treatment is a workload as the sessions of an upstream know it, for roles that may use

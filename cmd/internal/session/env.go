@@ -33,9 +33,9 @@ type Env interface {
 	// Cancel sends a CancelRequest for the server's backend and reports the end
 	// of that request's connection with Core.CancelDone.
 	Cancel(sv *Server)
-	// CommitsAlone reports whether it is known that on the server's Postgres no commit
-	// waits for a standby, so that cancelling a write never makes it look done. If it is
-	// not known lately enough it is asked, and a later call knows.
+	// CommitsAlone reports whether it is known, as of this moment, that on the server's
+	// Postgres no commit waits for a standby, so that cancelling a write never makes it look
+	// done. If it is not known it is asked, and Core.LookAgain tells that there is an answer.
 	CommitsAlone(sv *Server) bool
 	// Group returns the group that the client belongs to, as its settings and the
 	// configuration are now; nil leaves it where it is.

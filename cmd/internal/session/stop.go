@@ -83,6 +83,19 @@ const (
 	cancelAgainMost = 2e9
 )
 
+// LookAgain stops at once what is past its deadline and waited for an answer of
+// Env.CommitsAlone.
+func (co *Core) LookAgain(now int64) {
+	for _, p := range co.set.Servers(nil) {
+		if sv, ok := p.Payload.(*Server); ok && sv.deadline != 0 && sv.deadline <= now && sv.cancels == 0 {
+			co.unlook(sv)
+			sv.look(now)
+		}
+	}
+	co.timer = true
+	co.act(now)
+}
+
 // lookLater plans the next look at work that is to be stopped.
 func (co *Core) lookLater(sv *Server, now int64) {
 	sv.patience = min(max(2*sv.patience, cancelAgain), cancelAgainMost)
@@ -116,8 +129,8 @@ func (sv *Server) look(now int64) {
 	}
 }
 
-// pastDeadline is why a COPY FROM STDIN is made to fail.
-const pastDeadline = "pgweir: its deadline has passed"
+// PastDeadline is why a COPY FROM STDIN is made to fail.
+const PastDeadline = "pgweir: its deadline has passed"
 
 // stop ends the request of a client that is there and has stopped waiting for it. Until the
 // cancel is over the client is not read: it would meet what is sent next.
@@ -126,7 +139,7 @@ func (sv *Server) stop(cl *Client, now int64) {
 	switch {
 	case sv.cancels > 0:
 		return // its end plans the next look
-	case sv.link.FailCopy(pastDeadline, &p):
+	case sv.link.FailCopy(PastDeadline, &p):
 		sv.send(p.ToServer)
 	case sv.link.Stoppable() && (sv.link.ReadsOnly() || sv.core.env.CommitsAlone(sv)):
 		cl.pause(stopCancel)

@@ -52,7 +52,7 @@ func (l *workloads) draw(rename bool) {
 		for reserved := range l.now[m] {
 			l.now[m][reserved] = &session.Workload{
 				Index: uint16(l.base + m), Name: fmt.Sprint(relay.Mode(m), l.base), Mode: relay.Mode(m), CancelAbandoned: o.Cancel,
-				Reserved: reserved == 1, Minimum: o.Minimum,
+				Reserved: reserved == 1, Minimum: o.Minimum, Deadline: o.Deadline,
 			}
 		}
 	}

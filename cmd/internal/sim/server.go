@@ -43,7 +43,7 @@ func (w *world) Dial(sv *session.Server) {
 		}
 		w.pid++
 		be := &backend{w: w, sv: sv, b: wiretest.NewBackend(wiretest.BackendOptions{
-			PID: w.pid, Outcomes: w.outcomes, Effects: w.effects, Busy: w.delay(w.o.Busy), Before: w.standby,
+			PID: w.pid, Outcomes: w.outcomes, Effects: w.effects, Busy: w.delay(w.o.Busy), Before: w.standby, Meddler: session.PastDeadline,
 		})}
 		be.conn = &conn{w: w, h: serverEvents{sv}, peer: be, window: 1 << 12}
 		sv.Tag = be
@@ -174,4 +174,13 @@ func (w *world) standby(_ int, m wiretest.Message) *wire.Error {
 }
 
 // CommitsAlone implements session.Env.
-func (w *world) CommitsAlone(*session.Server) bool { return w.rnd.IntN(2) == 0 }
+func (w *world) CommitsAlone(*session.Server) bool {
+	if w.rnd.IntN(2) == 0 {
+		return true
+	}
+	w.after(w.delay(1_000_000), func() {
+		w.core.LookAgain(w.now)
+		w.afterHandler()
+	})
+	return false
+}

@@ -29,7 +29,8 @@ type Options struct {
 	DialFailures int // of 100 logins to a server
 	Deaths       int // of 1000 servers die early
 	Cancel       bool
-	Memory       int // bytes for statements
+	Deadline     int64 // of statements; 0 = none
+	Memory       int   // bytes for statements
 	TextLimit    int
 	Standby      bool // servers refuse BEGIN READ WRITE
 	Modes        bool // some clients are in session or statement mode
@@ -126,6 +127,9 @@ func RandomOptions(rnd *rand.Rand) Options {
 	o.Drains = rnd.IntN(6) == 0
 	if rnd.IntN(4) == 0 {
 		o.Outstanding = 1 + rnd.IntN(6)
+	}
+	if rnd.IntN(3) == 0 { // the last draw, so that older seeds keep their worlds
+		o.Deadline = 1 + int64(rnd.IntN(3_000_000))
 	}
 	return o
 }
