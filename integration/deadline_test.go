@@ -132,6 +132,9 @@ func copyPastDeadline(t *testing.T, f *front) {
 	if err := c.send(append(wire.AppendQuery(nil, "copy late from stdin"), data...)); err != nil {
 		t.Fatal(err)
 	}
+	if a, err := c.answer(); err != nil || !a.copyIn {
+		t.Fatalf("COPY: %+v, %v", a, err)
+	}
 	a, err := c.answer()
 	if err != nil || a.err == nil || a.err.code != "57014" || !strings.Contains(a.err.message, "deadline") {
 		t.Fatalf("COPY: %+v, %v", a, err)
