@@ -84,13 +84,11 @@ func (r *upstreamFacts) gather(ctx context.Context, do onLoop) error {
 	}
 	// Not on the loop thread: it is much memory.
 	r.keys, r.groups = make([]keyFacts, 0, r.wantKeys), make([]session.Group, 0, r.wantGroups)
-	for _, f := range []func(int64) bool{r.someKeys, r.someGroups} {
+	r.roles = make([]session.RoleStats, 0, min(r.wantKeys, r.wantGroups)) // or some more
+	for _, f := range []func(int64) bool{r.someKeys, r.someGroups, r.someRoles} {
 		if err := do.slices(ctx, f); err != nil {
 			return err
 		}
-	}
-	if err := do(ctx, r.takeRoles); err != nil {
-		return err
 	}
 	if r.gate.Waiting == 0 {
 		return nil
@@ -177,17 +175,24 @@ func (r *upstreamFacts) begin(now int64) {
 			r.index[i] = int(at)
 		}
 	}
+	r.meta()
 	r.wantKeys, r.wantGroups = len(co.Keys()), len(co.Groups())
 }
 
-// takeRoles takes what roles have asked for, and what could not be understood of it. Loop
-// thread.
-func (r *upstreamFacts) takeRoles(now int64) {
-	r.roles = r.up.core.Roles(now)
-	for i := range r.roles {
-		r.state.Demoted += r.roles[i].Demoted
-		r.state.Capped += r.roles[i].Capped
+// someRoles takes what the next roles have asked for. Loop thread.
+func (r *upstreamFacts) someRoles(now int64) (more bool) {
+	from := len(r.roles)
+	r.roles = r.up.core.Roles(now, r.roles, from, sliceSize)
+	for i := range r.roles[from:] {
+		s := &r.roles[from+i]
+		r.state.Demoted += s.Demoted
+		r.state.Capped += s.Capped
 	}
+	return len(r.roles) == from+sliceSize
+}
+
+// meta takes what could not be understood of requests. Loop thread.
+func (r *upstreamFacts) meta() {
 	m := r.up.core.MetaCounts()
 	r.state.Tenants, r.state.SharedTenants = m.Tenants, m.Shared
 	for key, n := range m.Unknown {

@@ -49,17 +49,19 @@ type RoleStats struct {
 	Capped      uint64 // requests that asked for more than MaxClass
 }
 
-// Roles returns a snapshot of all roles that have asked for anything, by their numbers.
-func (co *Core) Roles(now int64) []RoleStats {
-	list := make([]RoleStats, 0, len(co.names.roles))
-	for _, r := range co.names.roles {
+// Roles appends snapshots of the roles that have asked for anything, in the order of their
+// numbers: of at most so many, from the one on whose number is from.
+func (co *Core) Roles(now int64, dst []RoleStats, from, most int) []RoleStats {
+	all := co.names.roles
+	from = min(from, len(all))
+	for _, r := range all[from:min(from+most, len(all))] {
 		r.fade(now)
-		list = append(list, RoleStats{
+		dst = append(dst, RoleStats{
 			Role: r.name, Number: r.number, Limits: r.limits, Work: time.Duration(r.work), Above: time.Duration(r.above),
 			Demoted: r.demoted, Capped: r.capped,
 		})
 	}
-	return list
+	return dst
 }
 
 // Limit gives the roles their limits, also those that come later. Without it a role may ask

@@ -29,7 +29,7 @@ func newClassMetrics() classMetrics {
 		}},
 		refusals: desc("pgweir_class_refusals_total", "Requests refused by the queue, by class and reason.", append(labels, "reason")...),
 		would:    desc("pgweir_would_refuse_total", "Requests let in that mode = \"enforce\" would have refused, by the first reason for it.", append(labels, "reason")...),
-		waits: desc("pgweir_class_wait_seconds", "Waits for a slot in workloads that have seen more than one class; see pgweir_wait_seconds.",
+		waits: desc("pgweir_class_wait_seconds", "Waits for a slot by class, of the busiest workloads that have seen more than one; of the others pgweir_wait_seconds says all.",
 			append(labels, "outcome")...),
 	}
 	g := &m.group
@@ -49,7 +49,25 @@ func (m *classMetrics) describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-func (m *classMetrics) collect(ch chan<- prometheus.Metric, w *proxy.WorkloadState) {
+// maxClassWaits bounds the workloads whose classes have histograms, which are most of a scrape.
+const maxClassWaits = 100
+
+func (m *classMetrics) collect(ch chan<- prometheus.Metric, list []proxy.WorkloadState) {
+	var several []*proxy.WorkloadState
+	for i := range list {
+		m.counts(ch, &list[i])
+		if len(list[i].Classes) > 1 { // else they are the workload's
+			several = append(several, &list[i])
+		}
+	}
+	several, _ = busiest(several, maxClassWaits, func(w **proxy.WorkloadState) uint64 { return (*w).Granted + refused(*w) })
+	for _, w := range several {
+		m.histograms(ch, w)
+	}
+}
+
+// counts sends all but the histograms.
+func (m *classMetrics) counts(ch chan<- prometheus.Metric, w *proxy.WorkloadState) {
 	for i := range w.Classes {
 		c := &w.Classes[i]
 		m.group.collect(ch, &classRow{w, c})
@@ -63,9 +81,13 @@ func (m *classMetrics) collect(ch chan<- prometheus.Metric, w *proxy.WorkloadSta
 		}
 		reasons(m.refusals, &c.Refused)
 		reasons(m.would, &c.Would)
-		if len(w.Classes) == 1 {
-			continue // it has the workload's
-		}
+	}
+}
+
+func (m *classMetrics) histograms(ch chan<- prometheus.Metric, w *proxy.WorkloadState) {
+	for i := range w.Classes {
+		c := &w.Classes[i]
+		upstream, name, class := label(w.Upstream), label(w.Name), c.Class.String()
 		ch <- newWaits(m.waits, &c.GrantWaits, upstream, name, class, "served")
 		if c.RefusalWaits.Count() > 0 {
 			ch <- newWaits(m.waits, &c.RefusalWaits, upstream, name, class, "refused")

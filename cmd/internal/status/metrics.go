@@ -124,10 +124,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for i := range snap.Workloads {
 		w := &snap.Workloads[i]
 		c.workloads.collect(ch, w)
-		c.classes.collect(ch, w)
 		ch <- newWaits(c.waits, &w.GrantWaits, label(w.Upstream), label(w.Name), "served")
 		ch <- newWaits(c.waits, &w.RefusalWaits, label(w.Upstream), label(w.Name), "refused")
 	}
+	c.classes.collect(ch, snap.Workloads)
 	pools, poolsLeft := busiest(snap.Pools, c.maxPools, poolWork)
 	databases, databasesLeft := busiest(snap.Databases, c.maxPools, databaseWork)
 	gauge(ch, c.poolsLeftOut, float64(poolsLeft))

@@ -301,6 +301,28 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
+// A scrape consists of histograms for the most part: of classes only the busiest workloads have
+// them, and only those that have seen several.
+func TestHistogramsOfClassesAreBounded(t *testing.T) {
+	s := large(1, 3*maxClassWaits)
+	for i := range s.Workloads {
+		s.Workloads[i].Granted = uint64(i)
+	}
+	s.Workloads[len(s.Workloads)-1].Classes = s.Workloads[0].Classes[:1]
+	body := scrape(t, s, Options{})
+	has := func(i int) bool {
+		return strings.Contains(body, fmt.Sprintf("pgweir_class_wait_seconds_count{class=\"critical\",outcome=\"served\",upstream=\"main\",workload=\"workload_%04d\"}", i))
+	}
+	for i := range s.Workloads {
+		if want := i >= 2*maxClassWaits-1 && i < 3*maxClassWaits-1; has(i) != want {
+			t.Errorf("workload %d: %v, want %v", i, !want, want)
+		}
+	}
+	if n := strings.Count(body, "\npgweir_class_standing{class=\"critical\""); n != len(s.Workloads) {
+		t.Errorf("%d workloads have their classes' gauges", n)
+	}
+}
+
 // Clients choose database and role. No choice may cost the others their metrics.
 func TestHostileNames(t *testing.T) {
 	s := fixed()
