@@ -113,6 +113,7 @@ func (w *world) reload(rename bool) {
 	w.core.Regroup()
 	w.core.Reconfigure(w.now, w.plan(), w.poolOptions())
 	w.core.Treat(w.loads.named)
+	w.newRates()
 	w.afterHandler()
 }
 

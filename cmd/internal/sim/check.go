@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -30,6 +31,9 @@ func (w *world) check() error {
 	}
 	if w.core.Clients() != 0 {
 		return fmt.Errorf("at rest %d sessions are left", w.core.Clients())
+	}
+	if w.rates != nil && w.rates.Escalation(w.now).Parked > 0 {
+		return errors.New("at rest refusals are held back")
 	}
 	for _, be := range w.backends {
 		if !be.gone && !be.b.Idle() {

@@ -54,6 +54,7 @@ type Result struct {
 	Bytes        int
 	Events       uint64
 	VirtualTime  int64
+	Delayed      uint64 // refusals that were held back
 }
 
 // world is one simulation.
@@ -69,7 +70,10 @@ type world struct {
 	opened   int // server sockets, from the start of the dial to the end of the process
 	pid      uint32
 	loads    workloads
-	killing  bool // a cancel's fate was unknown, so a server was given up
+	rates    *session.Rates // nil = there are none
+	rated    int            // what they limit
+	dice     *rand.Rand     // for them
+	killing  bool           // a cancel's fate was unknown, so a server was given up
 	draining bool
 	fault    error
 	fireAt   int64
@@ -153,6 +157,7 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	gate := admission.New(w.plan(), set, rnd.Float64)
 	shared := &relay.Shared{Statements: relay.NewStatements(o.Memory), MaxPrepared: o.MaxPrepared, TextLimit: o.TextLimit, MaxOutstanding: o.Outstanding}
 	w.core = session.New(w, shared, gate, set)
+	w.limit(seed)
 	for i := range o.Clients {
 		c := &client{w: w, id: i}
 		script := wiretest.ScriptOptions{Client: fmt.Sprintf("c%d", i)}
@@ -186,6 +191,9 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	r := Result{
 		Seed: seed, Transactions: counts.Transactions, Refused: counts.Refused, Cancels: counts.Cancels,
 		Abandoned: counts.Abandoned, Broken: counts.Broken, Events: w.seq, VirtualTime: w.now,
+	}
+	if w.rates != nil {
+		r.Delayed = w.rates.Escalation(w.now).Delayed
 	}
 	for _, c := range w.clients {
 		r.Bytes += len(c.got)
@@ -340,4 +348,5 @@ func (r *Result) add(o Result) {
 	r.Bytes += o.Bytes
 	r.Events += o.Events
 	r.VirtualTime += o.VirtualTime
+	r.Delayed += o.Delayed
 }
