@@ -131,7 +131,7 @@ func (c *Cluster) start(ctx context.Context) error {
 
 	cmd := exec.Command(c.Programs.Path("postgres"), "-D", c.DataDir)
 	cmd.Dir = c.dir
-	cmd.Env = cleanEnv("TZ=UTC", "LC_ALL=C")
+	cmd.Env = CleanEnv("TZ=UTC", "LC_ALL=C")
 	cmd.Stdout, cmd.Stderr = log, log
 	// SIGQUIT is an immediate shutdown: nobody is left to wait for a better one.
 	c.server, err = child.Start(cmd, child.Where{As: c.as.as, OnDeath: syscall.SIGQUIT})

@@ -53,7 +53,7 @@ func (e Endpoint) URL(l Login) string {
 // the endpoint through libpq's environment variables. ctx kills it.
 func (e Endpoint) Command(ctx context.Context, l Login, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, e.Programs.Path(program), args...)
-	cmd.Env = cleanEnv(
+	cmd.Env = CleanEnv(
 		"PGHOST="+e.Host,
 		"PGPORT="+strconv.Itoa(e.Port),
 		"PGUSER="+l.User,

@@ -105,7 +105,7 @@ func (p *Proc) start(binary string) error {
 
 	cmd := exec.Command(binary, "serve", p.ConfigFile)
 	// Without the last one the race detector holds every exit back for a second.
-	cmd.Env = cleanEnv("GORACE=halt_on_error=0 exitcode=66 atexit_sleep_ms=10")
+	cmd.Env = CleanEnv("GORACE=halt_on_error=0 exitcode=66 atexit_sleep_ms=10")
 	cmd.Stdout, cmd.Stderr = log, log
 	if p.child, err = child.Start(cmd, child.Where{}); err != nil {
 		return err

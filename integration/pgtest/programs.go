@@ -83,9 +83,9 @@ func (p Programs) Path(name string) string {
 	return beside
 }
 
-// cleanEnv is the environment without PG* variables: they would redirect libpq and the
+// CleanEnv is the environment without PG* variables: they would redirect libpq and the
 // server to what the caller uses every day. more is appended.
-func cleanEnv(more ...string) []string {
+func CleanEnv(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "PG") && !strings.HasPrefix(kv, "PGWEIR_")
 	})

@@ -71,13 +71,13 @@ func TestCleanEnvDropsWhatWouldRedirectLibpq(t *testing.T) {
 	t.Setenv("PGHOST", "db.example.org")
 	t.Setenv("PGSERVICE", "x")
 	t.Setenv("PGWEIR_TEST_BINARY", "kept")
-	for _, kv := range cleanEnv("PGPORT=1") {
+	for _, kv := range CleanEnv("PGPORT=1") {
 		if strings.HasPrefix(kv, "PGHOST=") || strings.HasPrefix(kv, "PGSERVICE=") {
 			t.Errorf("%s got through", kv)
 		}
 	}
 	var got []string
-	for _, kv := range cleanEnv("PGPORT=1") {
+	for _, kv := range CleanEnv("PGPORT=1") {
 		if strings.HasPrefix(kv, "PG") && !strings.HasPrefix(kv, "PGWEIR_REQUIRE_") {
 			got = append(got, kv)
 		}

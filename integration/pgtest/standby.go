@@ -32,7 +32,7 @@ func (c *Cluster) Promote(ctx context.Context) error {
 func (c *Cluster) copyPrimary(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, c.Programs.Path("pg_basebackup"), "-h", c.primary.SocketDir, "-p", strconv.Itoa(c.primary.Port),
 		"-U", Superuser, "-D", c.DataDir, "-R", "-X", "stream", "-c", "fast", "--no-sync")
-	cmd.Dir, cmd.Env = c.dir, cleanEnv("TZ=UTC", "LC_ALL=C")
+	cmd.Dir, cmd.Env = c.dir, CleanEnv("TZ=UTC", "LC_ALL=C")
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	c.as.apply(cmd.SysProcAttr)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -59,7 +59,7 @@ func makeDataDir(ctx context.Context, p Programs, dir string, as account) error 
 // templateKey names a template by all that decides its contents.
 func templateKey(ctx context.Context, p Programs) (string, error) {
 	cmd := exec.CommandContext(ctx, p.Path("initdb"), "--version")
-	cmd.Env = cleanEnv()
+	cmd.Env = CleanEnv()
 	version, err := output(cmd)
 	if err != nil {
 		return "", err
@@ -88,7 +88,7 @@ func makeTemplate(ctx context.Context, p Programs, template, dir string, as acco
 func initdb(ctx context.Context, p Programs, dir string, as account) error {
 	args := append(initdbArgs(), "--pgdata="+dir)
 	cmd := exec.CommandContext(ctx, p.Path("initdb"), args...)
-	cmd.Env = cleanEnv("TZ=UTC")
+	cmd.Env = CleanEnv("TZ=UTC")
 	cmd.Dir = filepath.Dir(dir) // the account may not be able to enter ours
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	as.apply(cmd.SysProcAttr)

@@ -19,6 +19,9 @@ type Target struct {
 	// Counter is a sequence that the {count} of texts increments, and that is read there;
 	// empty: nothing is counted.
 	Counter string
+	// Apart leaves out what the environment says in PG* variables: they are for other
+	// databases. URL and Direct say it all.
+	Apart bool
 }
 
 // configure is how the requests of a stream's tenant connect.
@@ -26,6 +29,9 @@ func (t Target) configure(s *Stream, tenant int) (*pgconn.Config, error) {
 	config, err := pgconn.ParseConfig(t.URL)
 	if err != nil {
 		return nil, err
+	}
+	if t.Apart {
+		config.ValidateConnect, config.RuntimeParams = nil, nil
 	}
 	config.ConnectTimeout = connectBound
 	// The key of a cancel request is the same in all versions then.

@@ -239,7 +239,7 @@ func Calibrate(ctx context.Context, t Target) (loopsPerMS float64, err error) {
 	if url == "" {
 		url = t.URL
 	}
-	config, err := Target{URL: url}.configure(&Stream{Tell: Untold}, 0)
+	config, err := Target{URL: url, Apart: t.Apart}.configure(&Stream{Tell: Untold}, 0)
 	if err != nil {
 		return 0, err
 	}

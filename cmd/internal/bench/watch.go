@@ -55,6 +55,9 @@ func watchServers(ctx context.Context, t Target) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.Apart {
+		config.ValidateConnect, config.RuntimeParams = nil, map[string]string{}
+	}
 	config.RuntimeParams["application_name"] = watcher
 	config.ConnectTimeout = connectBound
 	conn, err := pgx.ConnectConfig(ctx, config)

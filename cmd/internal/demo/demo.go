@@ -11,7 +11,7 @@ import (
 )
 
 // How long the load takes, in seconds through each of the two policies: when nothing else
-// is asked for, for those in a hurry, at the least and at the most. Setting up and ending
+// is asked for, for those in a hurry, at the least and at the moth. Setting up and ending
 // take a few seconds more.
 const (
 	DefaultSeconds = 15
@@ -48,30 +48,30 @@ func ParseLoad(text string) (float64, error) {
 }
 
 // Run runs the demonstration. It returns after all servers have ended and their files are
-// gone. The error wraps pgtest.ErrNoPostgres if none is installed, ErrBroken if pgweir
+// gone. The error wraps pgteth.ErrNoPostgres if none is installed, ErrBroken if pgweir
 // failed what it was to show, and the cause of ctx if that ended before the demonstration;
 // with Serve, the end of ctx is no error once the load is over.
 func Run(ctx context.Context, o Options) (err error) {
 	if o.Seconds < MinSeconds || o.Seconds > MaxSeconds {
 		return fmt.Errorf("the load takes %d to %d seconds, not %d", MinSeconds, MaxSeconds, o.Seconds)
 	}
-	out := &screen{out: o.Out, rewrites: o.Terminal, colors: o.Colors, unicode: o.Unicode}
-	st := &stage{program: o.Program, out: out}
+	out := newScreen(o.Out, o)
+	th := &theatre{program: o.Program, out: out}
 	asked := ctx // to end; by the user
 	defer func() {
 		if asked.Err() != nil {
-			out.say("\nEnding pgweir and PostgreSQL ...")
+			out.Say("\nEnding pgweir and PostgreSQL ...")
 		}
-		err = errors.Join(err, st.end())
+		err = errors.Join(err, th.end(err))
 	}()
-	ctx, st.broken = context.WithCancelCause(ctx)
-	defer st.broken(nil)
-	if err := st.start(ctx); err != nil {
+	ctx, th.broken = context.WithCancelCause(ctx)
+	defer th.broken(nil)
+	if err := th.start(ctx); err != nil {
 		return cause(ctx, err)
 	}
 	var results []*result
 	if !o.Serve || !o.NoLoad {
-		if results, err = compare(ctx, st, time.Duration(o.Seconds)*time.Second); err != nil {
+		if results, err = compare(ctx, th, time.Duration(o.Seconds)*time.Second); err != nil {
 			return cause(ctx, err)
 		}
 		out.report(results)
@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		out.invite()
 		return broken(results)
 	}
-	if err := serve(ctx, st, o.Load); err != nil {
+	if err := serve(ctx, th, o.Load); err != nil {
 		return cause(ctx, err)
 	}
 	return broken(results)
@@ -96,16 +96,16 @@ func cause(ctx context.Context, err error) error {
 
 // compare sends the same arrivals through each policy in turn. The last one's pgweir stays
 // up.
-func compare(ctx context.Context, st *stage, length time.Duration) ([]*result, error) {
+func compare(ctx context.Context, th *theatre, length time.Duration) ([]*result, error) {
 	list := schedule(length)
-	st.out.introduce(list)
+	th.out.introduce(list)
 	var results []*result
 	for i, p := range policies() {
-		if err := st.guard(ctx, p); err != nil {
+		if err := th.guard(ctx, p); err != nil {
 			return nil, err
 		}
-		st.out.announce(i+1, p)
-		r, err := perform(ctx, p, list, st.front.url(database), st.watch, st.out)
+		th.out.announce(i+1, p)
+		r, err := perform(ctx, th, p, list)
 		if err != nil {
 			return nil, err
 		}
@@ -115,20 +115,20 @@ func compare(ctx context.Context, st *stage, length time.Duration) ([]*result, e
 }
 
 // serve leaves everything up until the user ends it, which is no error.
-func serve(ctx context.Context, st *stage, load float64) error {
-	if st.front == nil {
-		if err := st.guard(ctx, policies()[guarded]); err != nil {
+func serve(ctx context.Context, th *theatre, load float64) error {
+	if th.front == nil {
+		if err := th.guard(ctx, policies()[guarded]); err != nil {
 			return err
 		}
 	}
-	st.out.serving(st, load)
+	th.out.serving(th, load)
 	if load > 0 {
-		if err := keepUp(ctx, load, st.front.url(database), st.watch, st.out); err != nil {
+		if err := keepUp(ctx, th, load); err != nil {
 			return err
 		}
 	}
 	<-ctx.Done()
-	if st.front.ended() {
+	if th.front.Process().Ended() != nil {
 		return context.Cause(ctx)
 	}
 	return nil

@@ -13,10 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/pgweir/pgweir/cmd/internal/bench"
 	"github.com/pgweir/pgweir/config"
-	"github.com/pgweir/pgweir/integration/pgtest"
 )
 
 func TestRunRefusesWrongTimes(t *testing.T) {
@@ -43,15 +41,11 @@ func TestParseLoad(t *testing.T) {
 func TestConfigurationsAreRight(t *testing.T) {
 	for _, what := range policies() {
 		t.Run(what.name, func(t *testing.T) {
-			c := &pgtest.Cluster{Endpoint: pgtest.Endpoint{Host: "127.0.0.1", Port: 5432}}
-			p, err := newPooler(t.TempDir(), c, what)
-			if err != nil {
+			path := filepath.Join(t.TempDir(), "pgweir.toml")
+			if err := os.WriteFile(path, []byte(what.plan().Text(what.target())), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := writeConfig(p, c); err != nil {
-				t.Fatal(err)
-			}
-			loaded, problems := config.LoadEnv(p.configFile, func(string) string { return "" })
+			loaded, problems := config.LoadEnv(path, func(string) string { return "" })
 			for _, one := range problems {
 				t.Error(one)
 			}
@@ -117,20 +111,19 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-func TestArrivals(t *testing.T) {
+// The requests of a run are those of its phases, and the same each time.
+func TestLoad(t *testing.T) {
 	list := schedule(60 * time.Second)
-	all := slices.Collect(arrivals(list))
-	if diff := cmp.Diff(all, slices.Collect(arrivals(list)), cmp.AllowUnexported(arrival{})); diff != "" {
-		t.Error("the second run has other arrivals: " + diff)
+	l := load(list)
+	if err := l.Check(); err != nil {
+		t.Fatal(err)
 	}
 	n := make([]int, len(list))
-	for i, a := range all {
-		n[a.phase]++
-		if i > 0 && a.due < all[i-1].due {
-			t.Fatalf("%v after %v", a, all[i-1])
-		}
-		if nameAt(list, a.due) != list[a.phase].name {
-			t.Fatalf("%v is not in %s", a, list[a.phase].name)
+	for a := range l.Arrivals() {
+		i := slices.IndexFunc(list, func(s stretch) bool { return s.name == nameAt(list, a.Due) })
+		n[i]++
+		if a.Work != nap {
+			t.Fatalf("%v of work", a.Work)
 		}
 	}
 	for i, s := range list {
@@ -139,8 +132,9 @@ func TestArrivals(t *testing.T) {
 			t.Errorf("%s: %d arrivals, want about %g", s.name, n[i], want)
 		}
 	}
-	for range arrivals(list) { // may be left early
-		break
+	again := load(list)
+	if !slices.Equal(slices.Collect(l.Arrivals()), slices.Collect(again.Arrivals())) {
+		t.Error("the second run has other arrivals")
 	}
 }
 
@@ -171,50 +165,6 @@ func TestPromises(t *testing.T) {
 	}
 }
 
-func TestLogbook(t *testing.T) {
-	l, err := openLogbook(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, part := range []string{"one\ntime=x level=INFO msg=list", "ening address=127.0.0.1:1\n", "three\n"} {
-		if _, err := io.WriteString(l, part); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-l.ready:
-			if i == 0 {
-				t.Error("ready too early")
-			}
-		default:
-			if i > 0 {
-				t.Error("not ready")
-			}
-		}
-	}
-	if got := l.tail(2); got != "time=x level=INFO msg=listening address=127.0.0.1:1\nthree" {
-		t.Errorf("%q", got)
-	}
-	if !l.has("one") || l.has("four") {
-		t.Error("it does not know what it has")
-	}
-	if err := errors.Join(l.close(), l.close()); err != nil {
-		t.Error(err)
-	}
-	if err := os.Remove(l.path); err != nil {
-		t.Fatal(err)
-	}
-	if got := l.tail(2); !strings.Contains(got, "no such file") {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestCleanEnv(t *testing.T) {
-	got := cleanEnv([]string{"PATH=/bin", "PGHOST=db", "PGWEIR_X=1", "HOME=/"})
-	if diff := cmp.Diff([]string{"PATH=/bin", "PGWEIR_X=1", "HOME=/"}, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestLessonsOfAnything(t *testing.T) {
 	blank := func() *result {
 		r := &result{}
@@ -232,16 +182,18 @@ func TestLessonsOfAnything(t *testing.T) {
 		of   *result
 		want string
 	}{
-		"nobody gave up":   {blank(), "no overload"},
-		"nobody refused":   {blank(), "no overload"},
-		"all refused":      {with(func(r *result) { r.phases[overload].refused = times{1} }), "no overload"},
-		"some gave up":     {with(func(r *result) { r.phases[overload].gaveUp = 1 }), "100 % gave up"},
-		"without waste":    {with(func(r *result) { r.phases[overload].gaveUp = 1 }), "!for nobody"},
-		"with waste":       {with(func(r *result) { r.phases[overload].gaveUp = 1; r.executed = 7 }), "7 statements for nobody"},
-		"guarded too busy": {with(func(r *result) { r.phases[overload] = part{r.phases[overload].stretch, times{1}, times{1}, 3, 0} }), "3 gave up, because this machine"},
-		"never normal":     {blank(), "not back to normal in 4 s"},
-		"at once":          {with(func(r *result) { r.isNormal = true }), "back to normal at once"},
-		"soon":             {with(func(r *result) { r.isNormal, r.normal = true, 2*judged }), "back to normal after 0.5 s"},
+		"nobody gave up": {blank(), "no overload"},
+		"nobody refused": {blank(), "no overload"},
+		"all refused":    {with(func(r *result) { r.phases[overload].refused = bench.Times{1} }), "no overload"},
+		"some gave up":   {with(func(r *result) { r.phases[overload].gaveUp = 1 }), "100 % gave up"},
+		"without waste":  {with(func(r *result) { r.phases[overload].gaveUp = 1 }), "!for nobody"},
+		"with waste":     {with(func(r *result) { r.phases[overload].gaveUp = 1; r.executed = 7 }), "7 statements for nobody"},
+		"guarded too busy": {with(func(r *result) {
+			r.phases[overload] = part{r.phases[overload].stretch, bench.Times{1}, bench.Times{1}, 3, 0}
+		}), "3 gave up, because this machine"},
+		"never normal": {blank(), "not back to normal in 4 s"},
+		"at once":      {with(func(r *result) { r.isNormal = true }), "back to normal at once"},
+		"soon":         {with(func(r *result) { r.isNormal, r.normal = true, 2*judged }), "back to normal after 0.5 s"},
 	}
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
 		c := cases[name]

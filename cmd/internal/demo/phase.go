@@ -2,9 +2,10 @@ package demo
 
 import (
 	"fmt"
-	"iter"
-	"math/rand/v2"
 	"time"
+
+	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
 )
 
 // The shape of the demonstration. It is small so that a laptop is never the bottleneck: a
@@ -70,39 +71,14 @@ func schedule(total time.Duration) []stretch {
 	return list
 }
 
-// arrival is when somebody wants something, since the run began.
-type arrival struct {
-	due   time.Duration
-	phase int // index in the schedule
-}
-
-// arrivals come at random times of a fixed mean, as they do from many users. They are the
-// same in every run.
-func arrivals(list []stretch) iter.Seq[arrival] {
-	return func(yield func(arrival) bool) {
-		random := rand.New(rand.NewPCG(1, 1))
-		var begin time.Duration
-		for i, s := range list {
-			due := begin
-			end := begin + s.length
-			for {
-				due += time.Duration(random.ExpFloat64() / rate(s.load) * float64(time.Second))
-				if due >= end {
-					break
-				}
-				if !yield(arrival{due, i}) {
-					return
-				}
-			}
-			begin = end
-		}
-	}
-}
+// multipleName is what a load is called that is no phase.
+func multipleName(load float64) string { return fmt.Sprintf("%gx", load) }
 
 // policy is what decides who waits and for how long.
 type policy struct {
 	name  string
 	about string
+	queue admission.Policy
 	lines string // of the configuration, in its [[workload]]
 }
 
@@ -117,6 +93,7 @@ func policies() []policy {
 		{
 			name:  "unbounded FIFO",
 			about: "everybody waits for as long as it takes; nobody is refused",
+			queue: admission.FIFO,
 			lines: `max_wait      = "1h"      # for ever
 max_waiting   = 1000000   # everybody
 on_disconnect = "finish"  # also the work of clients that have left
@@ -125,6 +102,7 @@ on_disconnect = "finish"  # also the work of clients that have left
 		{
 			name:  "guarded",
 			about: "who can't be served in time is told so, and keeps the session",
+			queue: admission.Guard,
 			lines: fmt.Sprintf(`max_wait      = %q   # longest wait for a slot
 on_disconnect = "cancel"  # reads of clients that have left
 `, maxWait),
@@ -134,3 +112,15 @@ on_disconnect = "cancel"  # reads of clients that have left
 
 // maxWait is the guarded policy's longest wait. With the nap it is well below the patience.
 const maxWait = 200 * time.Millisecond
+
+// target is pgweir with the policy.
+func (p policy) target() stage.Target { return stage.Target{Kind: stage.Pgweir, Policy: p.queue} }
+
+// plan is the rest of its configuration.
+func (p policy) plan() stage.Plan {
+	return stage.Plan{
+		About: "Written by pgweir demo. " + p.name + ": " + p.about + ".",
+		Slots: slots, Workloads: []stage.Workload{{Name: "default", Lines: p.lines}},
+		Tables: "[console]\nadmin_users = [\"" + stage.Role + "\"]  # psql -d pgweir",
+	}
+}

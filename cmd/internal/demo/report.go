@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/pgweir/pgweir/cmd/internal/bench"
+	"github.com/pgweir/pgweir/cmd/internal/bench/report"
 )
 
 // millis is a duration in milliseconds.
@@ -38,8 +41,8 @@ type row struct {
 // rows are the table, top to bottom.
 func rows() []row {
 	inTime := func(p part) int { return len(p.served) }
-	answers := func(p part) times { return p.served }
-	refusals := func(p part) times { return p.refused }
+	answers := func(p part) bench.Times { return p.served }
+	refusals := func(p part) bench.Times { return p.refused }
 	return []row{
 		{"Good day", nil},
 		{"served in time", inSecond(goodDay, inTime)},
@@ -70,13 +73,13 @@ func inSecond(phase int, n func(part) int) func(*result) string {
 }
 
 // took is the cell for percentiles, or a dash if there was nothing to measure.
-func took(phase int, of func(part) times) func(*result) string {
+func took(phase int, of func(part) bench.Times) func(*result) string {
 	return func(r *result) string {
 		t := of(r.phases[phase])
 		if len(t) == 0 {
 			return "-"
 		}
-		return number(t.at(50)) + " / " + millis(t.at(99))
+		return number(t.At(50)) + " / " + millis(t.At(99))
 	}
 }
 
@@ -104,11 +107,11 @@ func (s *screen) table(results []*result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-36s", "")
 	for _, r := range results {
-		b.WriteString(s.bold(fmt.Sprintf("%20s", r.policy.name)))
+		b.WriteString(s.Bold(fmt.Sprintf("%20s", r.policy.name)))
 	}
 	for _, one := range rows() {
 		if one.cell == nil {
-			b.WriteString("\n" + s.bold(one.name))
+			b.WriteString("\n" + s.Bold(one.name))
 			continue
 		}
 		fmt.Fprintf(&b, "\n  %-34s", one.name)
@@ -121,23 +124,23 @@ func (s *screen) table(results []*result) string {
 
 // report writes the table, what it shows, and what a reader should know beside it.
 func (s *screen) report(results []*result) {
-	s.say("\n%s\n\n%s", s.table(results), s.bold("In words"))
+	s.Say("\n%s\n\n%s", s.table(results), s.Bold("In words"))
 	for _, text := range lessons(results[unbounded], results[guarded]) {
-		s.say("%s", wrap(text))
+		s.Say("%s", wrap(text))
 	}
 	for _, r := range results {
 		for _, p := range promises() {
 			if !p.kept(r) {
-				s.say("%s", s.paint(red, wrap("BROKEN, "+r.policy.name+": "+p.broken(r)+".")))
+				s.Say("%s", s.Paint(report.Red, wrap("BROKEN, "+r.policy.name+": "+p.broken(r)+".")))
 			}
 		}
 		if r.failure != nil {
-			s.say("%s\n    %v", wrap("The first other error, "+r.policy.name+":"), r.failure)
+			s.Say("%s\n    %v", wrap("The first other error, "+r.policy.name+":"), r.failure)
 		}
 	}
 	if e := results[guarded].refusal; e != nil {
-		s.say("\n%s\n  %s:  %s (SQLSTATE %s)\n  DETAIL:  %s\n  HINT:  %s",
-			s.bold("What a refused client reads"), e.Severity, e.Message, e.Code, e.Detail, e.Hint)
+		s.Say("\n%s\n  %s:  %s (SQLSTATE %s)\n  DETAIL:  %s\n  HINT:  %s",
+			s.Bold("What a refused client reads"), e.Severity, e.Message, e.Code, e.Detail, e.Hint)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgweir/pgweir/cmd/internal/bench"
 )
 
 // result is what came of a run.
@@ -14,7 +16,7 @@ type result struct {
 	isNormal bool          // it came to that
 	executed int           // statements that Postgres finished
 	servers  int           // most server connections seen at once
-	lost     int           // sessions that ended though their client did not want it
+	lost     int           // sessions that ended though their client did not want it, or could not be opened
 	reopened int           // sessions that were opened again
 	refusal  *pgconn.PgError
 	failure  error // the first that is no refusal
@@ -23,7 +25,7 @@ type result struct {
 // part is what came of a phase: of those who arrived in it.
 type part struct {
 	stretch
-	served, refused times
+	served, refused bench.Times
 	gaveUp, failed  int
 }
 
@@ -33,28 +35,22 @@ func (p part) rate(n int) float64 { return float64(n) / p.length.Seconds() }
 // asked is how many arrived.
 func (p part) asked() int { return len(p.served) + len(p.refused) + p.gaveUp + p.failed }
 
-// result ends the tally.
-func (t *tally) result(p policy, list []stretch) *result {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r := &result{policy: p, lost: t.lost, reopened: t.reopened, refusal: t.refusal, failure: t.failure}
+// newResult takes from a run what the demonstration shows.
+func newResult(p policy, list []stretch, b *bench.Result) *result {
+	r := &result{
+		policy: p, executed: int(b.Most.Executed), servers: b.Most.Open,
+		lost: b.Counts.Lost + b.Counts.Unable, reopened: b.Counts.Left, refusal: b.Refusal, failure: b.Failure,
+	}
+	from := time.Duration(0)
 	for _, s := range list {
-		r.phases = append(r.phases, part{stretch: s})
+		sum := b.Sum(bench.Filter{From: from, To: from + s.length})
+		r.phases = append(r.phases, part{
+			stretch: s, served: sum.Took, refused: sum.Told, gaveUp: sum.By[bench.GaveUp],
+			failed: sum.By[bench.Failed] + sum.By[bench.Stopped] + sum.By[bench.Unsent],
+		})
+		from += s.length
 	}
-	for _, v := range t.visits {
-		p := &r.phases[v.phase]
-		switch v.what {
-		case served:
-			p.served = append(p.served, v.took)
-		case refused:
-			p.refused = append(p.refused, v.took)
-		case gaveUp:
-			p.gaveUp++
-		default:
-			p.failed++
-		}
-	}
-	r.normal, r.isNormal = recovery(t.visits, list)
+	r.normal, r.isNormal = recovery(b.Records, list)
 	return r
 }
 
@@ -82,27 +78,27 @@ func (r *result) wasted() int { return max(0, r.executed-r.served()) }
 // judged is how finely the time after the overload is looked at.
 const judged = 250 * time.Millisecond
 
-// recovery is how long after the overload arrivals were served as before: the first of two
+// recovery is how long after the overload requests were served as before: the first of two
 // windows in a row of whose arrivals at least nine in ten were served, and half of all
 // within twice the nap. It is false if there are none.
-func recovery(visits []visit, list []stretch) (time.Duration, bool) {
+func recovery(records []bench.Record, list []stretch) (time.Duration, bool) {
 	var begin time.Duration
 	for _, s := range list[:after] {
 		begin += s.length
 	}
 	type window struct{ all, served, quick int }
 	windows := make([]window, int(list[after].length/judged)+1)
-	for _, v := range visits {
-		if v.phase != after {
+	for _, v := range records {
+		if v.Due < begin || v.Due >= begin+list[after].length {
 			continue
 		}
-		w := &windows[(v.due-begin)/judged]
+		w := &windows[(v.Due-begin)/judged]
 		w.all++
-		if v.what != served {
+		if v.Outcome != bench.Served {
 			continue
 		}
 		w.served++
-		if v.took <= 2*nap {
+		if v.Took <= 2*nap {
 			w.quick++
 		}
 	}

@@ -3,72 +3,56 @@ package demo
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgweir/pgweir/cmd/internal/bench"
+	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
+	"github.com/pgweir/pgweir/integration/pgtest"
 )
 
-func TestLiveLines(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		rewrites bool
-		want     string
-	}{
-		{"terminal", true, "a\n" + rewrite + wrapOff + "l1" + wrapOn + rewrite + wrapOff + "l2" + wrapOn + rewrite + "kept\n" +
-			"kept too\n" + rewrite + wrapOff + "l3" + wrapOn + "\nb\n" + rewrite + wrapOff + "l4" + wrapOn + rewrite + "c\n"},
-		{"file", false, "a\nkept\nkept too\nb\nc\n"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var b strings.Builder
-			s := &screen{out: &b, rewrites: c.rewrites}
-			s.say("%s", "a")
-			s.live("l1")
-			s.live("l2")
-			s.keep("kept")
-			s.keep("kept too")
-			s.live("l3")
-			s.say("b")
-			s.live("l4")
-			s.erase()
-			s.erase()
-			s.say("c")
-			if diff := cmp.Diff(c.want, b.String()); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+// mark is how a run stands.
+func mark(at time.Duration, arrived, served, refused, left, failed int, executed int64) bench.Mark {
+	m := bench.Mark{At: at}
+	m.Arrived, m.Executed = arrived, executed
+	m.By[bench.Served], m.By[bench.Refused], m.By[bench.GaveUp], m.By[bench.Failed] = served, refused, left, failed
+	return m
 }
 
+// plain is a screen without anything.
+func plain(out io.Writer) *screen { return newScreen(out, Options{}) }
+
 func TestSecond(t *testing.T) {
-	from := mark{at: 3 * time.Second, counts: counts{arrived: 100, by: [outcomes]int{50, 20, 20, 0}, executed: 70}}
-	to := mark{at: 5 * time.Second, counts: counts{arrived: 499, by: [outcomes]int{250, 40, 118, 1}, executed: 270}}
+	from := mark(3*time.Second, 100, 50, 20, 20, 0, 70)
+	to := mark(5*time.Second, 499, 250, 40, 118, 1, 270)
 	for _, c := range []struct {
-		screen screen
-		want   string
+		o    Options
+		want string
 	}{
-		{screen{}, "  overload      100       10       50       90        100  ##########.xxxxx"},
-		{screen{unicode: true}, "  overload      100       10       50       90        100  ██████████·░░░░░"},
-		{screen{colors: true}, "  overload      100       10       50       90        100  " +
+		{Options{}, "  overload      100       10       50       90        100  ##########.xxxxx"},
+		{Options{Unicode: true}, "  overload      100       10       50       90        100  ██████████·░░░░░"},
+		{Options{Colors: true}, "  overload      100       10       50       90        100  " +
 			"\x1b[32m##########\x1b[0m\x1b[33m.\x1b[0m\x1b[31mxxxxx\x1b[0m"},
 	} {
-		if diff := cmp.Diff(c.want, c.screen.second("overload", from, to)); diff != "" {
+		if diff := cmp.Diff(c.want, newScreen(io.Discard, c.o).second("overload", from, to)); diff != "" {
 			t.Error(diff)
 		}
 	}
 	// Half a sign more or less, but never one too many in all.
-	s := screen{}
-	if got := s.bar([outcomes]int{5, 5, 5, 0}); got != "#x" {
+	s := plain(io.Discard)
+	if got := s.bar(5, 5, 5); got != "#x" {
 		t.Errorf("15 answers are %q", got)
 	}
-	if got := s.bar([outcomes]int{}); got != "" {
+	if got := s.bar(0, 0, 0); got != "" {
 		t.Errorf("nothing is %q", got)
 	}
 }
@@ -77,8 +61,8 @@ func TestSecond(t *testing.T) {
 const columns = 79
 
 func TestLinesFit(t *testing.T) {
-	s := screen{unicode: true}
-	full := s.second("good day", mark{}, mark{at: time.Second, counts: counts{arrived: 9999, by: [outcomes]int{500, 500, 500, 0}, executed: 999}})
+	s := newScreen(io.Discard, Options{Unicode: true})
+	full := s.second("good day", bench.Mark{}, mark(time.Second, 9999, 500, 500, 500, 0, 999))
 	for _, line := range []string{full, s.heading()} {
 		if n := utf8.RuneCountInString(line); n > columns {
 			t.Errorf("%d columns: %s", n, line)
@@ -88,8 +72,8 @@ func TestLinesFit(t *testing.T) {
 
 // fixed are results with round numbers.
 func fixed() []*result {
-	constant := func(n int, d time.Duration) times {
-		list := make(times, n)
+	constant := func(n int, d time.Duration) bench.Times {
+		list := make(bench.Times, n)
 		for i := range list {
 			list[i] = d
 		}
@@ -130,7 +114,7 @@ func TestReport(t *testing.T) {
 	bad[guarded].refusal, bad[guarded].phases[overload].refused = nil, nil
 	for name, results := range map[string][]*result{"report.txt": fixed(), "report-broken.txt": bad} {
 		var b strings.Builder
-		s := &screen{out: &b}
+		s := plain(&b)
 		s.introduce(schedule(15 * time.Second))
 		for i, p := range policies() {
 			s.announce(i+1, p)
@@ -163,7 +147,7 @@ func TestReport(t *testing.T) {
 func TestColorsChangeNothingElse(t *testing.T) {
 	text := func(colors bool) string {
 		var b strings.Builder
-		s := &screen{out: &b, colors: colors}
+		s := newScreen(&b, Options{Colors: colors})
 		s.introduce(schedule(15 * time.Second))
 		s.report(fixed())
 		s.invite()
@@ -179,26 +163,20 @@ func TestColorsChangeNothingElse(t *testing.T) {
 }
 
 func TestServingSaysWhatThereIs(t *testing.T) {
-	front := &pooler{configFile: "/d/pgweir.toml", log: &logbook{path: "/d/pgweir.log"}}
-	front.Host, front.Port = "127.0.0.1", 6432
-	st := &stage{front: front, cluster: fakeCluster()}
-	for _, c := range []struct {
-		http    string
-		console bool
-		load    float64
-	}{{}, {http: "127.0.0.1:6433"}, {console: true}, {load: 2}} {
+	cluster := &pgtest.Cluster{Endpoint: pgtest.Endpoint{Host: "127.0.0.1", Port: 5432}}
+	for _, load := range []float64{0, 2} {
 		var b strings.Builder
-		front.http, front.console = c.http, c.console
-		(&screen{out: &b}).serving(st, c.load)
+		th := &theatre{stage: &stage.Stage{Cluster: cluster}, front: &stage.Front{}}
+		plain(&b).serving(th, load)
 		for text, want := range map[string]bool{
-			"export DATABASE_URL='postgres://app:demo@127.0.0.1:6432/shop?sslmode=disable'\n": true,
-			"  psql 'postgres://direct:demo@127.0.0.1:5432/shop?sslmode=disable'\n":           true,
-			"http://127.0.0.1:6433/\n":                                 c.http != "",
-			"psql 'postgres://app:demo@127.0.0.1:6432/pgweir?sslmode=": c.console,
-			"200/s is kept up":                                         c.load > 0,
+			"export DATABASE_URL='postgres://app@":                             true,
+			"  psql 'postgres://direct@127.0.0.1:5432/shop?sslmode=disable'\n": true,
+			"its status page:\n":         true,
+			"/pgweir?sslmode=disable'\n": true,
+			"200/s is kept up":           load > 0,
 		} {
 			if strings.Contains(b.String(), text) != want {
-				t.Errorf("%+v: %q, want %v:\n%s", c, text, want, b.String())
+				t.Errorf("load %g: %q, want %v:\n%s", load, text, want, b.String())
 			}
 		}
 	}
@@ -206,39 +184,31 @@ func TestServingSaysWhatThereIs(t *testing.T) {
 
 // Every second is shown for good, nothing behind the last phase, and where lines can be
 // rewritten also what is passing.
-func TestShow(t *testing.T) {
+func TestTimeline(t *testing.T) {
 	for _, rewrites := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			var b strings.Builder
-			out := &screen{out: &b, rewrites: rewrites}
-			ta, done := &tally{}, make(chan struct{})
-			go func() {
-				defer close(done)
-				pause := 25 * time.Millisecond // never at the same instant as a look
-				for range 160 {                // 20/s, of 6 s and of the wait for the last answers
-					<-time.After(pause)
-					pause = 50 * time.Millisecond
-					ta.arrive()
-					ta.add(arrival{}, 0, nil, true)
-				}
-			}()
-			show(done, schedule(6*time.Second), begin(ta, &watch{}), out)
-			text := b.String()
-			if rewrites {
-				// Three between two for good, and one whose middle is before the end.
-				if n := strings.Count(text, wrapOff); n != 3*6+1 {
-					t.Errorf("%d live lines", n)
-				}
-				text = regexp.MustCompile(regexp.QuoteMeta(rewrite)+`(.*`+regexp.QuoteMeta(wrapOn)+`)?`).ReplaceAllString(text, "")
+		var b strings.Builder
+		out := newScreen(&b, Options{Terminal: rewrites})
+		line := newTimeline(schedule(6*time.Second), out)
+		for quarter := 1; quarter <= 4*8; quarter++ { // 20/s, of 6 s and of the wait for the last answers
+			line.look(mark(time.Duration(quarter)*time.Second/4, 5*quarter, 5*quarter, 0, 0, 0, 0))
+		}
+		line.end()
+		text := b.String()
+		const wrapOff, rewrite = "\x1b[?7l", "\r\x1b[K"
+		if rewrites {
+			// Three between two for good, and one whose middle is before the end.
+			if n := strings.Count(text, wrapOff); n != 3*6+1 {
+				t.Errorf("%d live lines", n)
 			}
-			var want strings.Builder
-			want.WriteString(out.heading() + "\n")
-			for _, name := range []string{"good day", "overload", "overload", "overload", "after", "after"} {
-				fmt.Fprintf(&want, "  %-10s     20        0        0        0          0  ##\n", name)
-			}
-			if diff := cmp.Diff(want.String(), text); diff != "" {
-				t.Error(diff)
-			}
-		})
+			text = regexp.MustCompile(regexp.QuoteMeta(rewrite)+`(.*`+regexp.QuoteMeta("\x1b[?7h")+`)?`).ReplaceAllString(text, "")
+		}
+		var want strings.Builder
+		want.WriteString(out.heading() + "\n")
+		for _, name := range []string{"good day", "overload", "overload", "overload", "after", "after"} {
+			fmt.Fprintf(&want, "  %-10s     20        0        0        0          0  ##\n", name)
+		}
+		if diff := cmp.Diff(want.String(), text); diff != "" {
+			t.Error(diff)
+		}
 	}
 }

@@ -4,187 +4,84 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/pgweir/pgweir/config"
-	"github.com/pgweir/pgweir/integration/pgtest"
+	"github.com/pgweir/pgweir/cmd/internal/bench"
+	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
 )
 
 // Who is who in the temporary cluster.
 const (
-	appRole    = "app"    // clients and pgweir's servers
 	directRole = "direct" // whoever connects past pgweir, so that the two can be told apart
-	password   = "demo"
 	database   = "shop"
 )
 
-// stage is what the demonstration plays on.
-type stage struct {
+// theatre is what the demonstration plays on.
+type theatre struct {
 	program string
 	out     *screen
 	broken  context.CancelCauseFunc // for a pgweir that ends by itself
 
-	cluster *pgtest.Cluster
-	watch   *watch
-	admin   *pgx.Conn // superuser in the database, past pgweir; the watch uses it
-	front   *pooler
-	dir     string // of pgweir's files
+	stage  *stage.Stage
+	front  *stage.Front
+	ending context.CancelFunc // of front: that it ends is no surprise any more
 }
 
-// start starts PostgreSQL. What it has started before an error is for end.
-func (st *stage) start(ctx context.Context) (err error) {
-	st.out.say("Starting a temporary PostgreSQL ...")
-	if st.cluster, err = pgtest.Start(ctx, pgtest.Options{Auth: "scram-sha-256"}); err != nil {
-		return err
-	}
-	if st.admin, err = fill(ctx, st.cluster); err != nil {
-		return fmt.Errorf("setting up the database: %w", err)
-	}
-	st.watch = watchServers(ctx, st.admin)
-	st.dir, err = os.MkdirTemp("", "pgweir-demo-")
+// start starts PostgreSQL. What it has started is for end.
+func (th *theatre) start(ctx context.Context) (err error) {
+	th.out.Say("Starting a temporary PostgreSQL ...")
+	th.stage, err = stage.Open(ctx, stage.Options{
+		Program: th.program, Roles: []string{directRole}, Databases: []string{database},
+		SQL: []string{"grant " + stage.Role + " to " + directRole}, // it may see what the clients do
+	})
 	return err
 }
 
 // guard puts a pgweir of a policy in front of PostgreSQL, in the place of the one before.
-func (st *stage) guard(ctx context.Context, p policy) error {
-	if st.front != nil {
-		if err := st.front.end(); err != nil {
-			return err
-		}
+func (th *theatre) guard(ctx context.Context, p policy) (err error) {
+	if th.ending != nil {
+		th.ending()
 	}
-	front, err := startPooler(ctx, st.program, st.dir, st.cluster, p)
-	if err != nil {
+	if th.front, err = th.stage.Put(ctx, p.target(), p.plan()); err != nil {
 		return err
 	}
-	st.front = front
+	var ending context.Context
+	ending, th.ending = context.WithCancel(context.WithoutCancel(ctx))
+	front := th.front
+	process := front.Process()
 	go func() {
-		<-front.done
-		if !front.ending.Load() {
-			st.broken(front.death())
+		select {
+		case <-process.Done():
+			if ending.Err() == nil {
+				th.broken(fmt.Errorf("pgweir ended by itself (%v); its log ends:\n%s", process.Err(), front.Log(20)))
+			}
+		case <-ending.Done():
 		}
 	}()
 	return nil
 }
 
-// directURL goes past pgweir.
-func (st *stage) directURL() string {
-	return st.cluster.URL(pgtest.Login{User: directRole, Password: password, Database: database})
+// target is whom the load is sent to, and what is watched meanwhile.
+func (th *theatre) target(p policy) bench.Target {
+	return bench.Target{
+		Name: p.name, URL: th.url(database), Apart: true,
+		Direct: th.stage.DirectURL(stage.Outsider, database), Roles: []string{stage.Role}, Counter: stage.Counter,
+	}
 }
 
-// fill makes roles, database and table, and leaves a connection to it.
-func fill(ctx context.Context, c *pgtest.Cluster) (*pgx.Conn, error) {
-	first, err := adminConn(ctx, c, "postgres")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = first.Close(context.WithoutCancel(ctx)) }() // it has done its work
-	if err := execute(ctx, first,
-		"create role "+appRole+" login password '"+password+"'",
-		"create role "+directRole+" login password '"+password+"' in role "+appRole,
-		"create database "+database+" owner "+appRole,
-	); err != nil {
-		return nil, err
-	}
-	conn, err := adminConn(ctx, c, database)
-	if err != nil {
-		return nil, err
-	}
-	if err := execute(ctx, conn,
-		"create sequence "+counter,
-		"grant usage, select on sequence "+counter+" to "+appRole,
-	); err != nil {
-		return nil, errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
-	}
-	return conn, nil
-}
-
-// adminConn connects as superuser over the Unix socket.
-func adminConn(ctx context.Context, c *pgtest.Cluster, db string) (*pgx.Conn, error) {
-	return dial(ctx, c.SocketEndpoint().URL(pgtest.Login{User: pgtest.Superuser, Database: db}), "demo-admin")
-}
-
-// execute runs statements up to the first that fails.
-func execute(ctx context.Context, conn *pgx.Conn, statements ...string) error {
-	for _, one := range statements {
-		if _, err := conn.Exec(ctx, one); err != nil {
-			return fmt.Errorf("%s: %w", one, err)
-		}
-	}
-	return nil
-}
+// url is where clients connect to a database.
+func (th *theatre) url(db string) string { return th.front.URL(stage.Role, db) }
 
 // end ends what was started, the last one first, and removes the files.
-func (st *stage) end() error {
-	var errs []error
-	if st.front != nil {
-		errs = append(errs, st.front.end())
+func (th *theatre) end(cause error) error {
+	if th.ending != nil {
+		th.ending()
 	}
-	if st.watch != nil {
-		errs = append(errs, st.watch.stop())
+	if th.stage == nil {
+		return nil
 	}
-	if st.admin != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), connectBound)
-		_ = st.admin.Close(ctx) // the server is about to end anyway
-		cancel()
+	err := th.stage.Close()
+	if cause != nil && th.front != nil && errors.Is(err, stage.ErrDied) {
+		return nil // the cause says so
 	}
-	if st.cluster != nil {
-		errs = append(errs, st.cluster.Stop())
-	}
-	if st.dir != "" {
-		errs = append(errs, os.RemoveAll(st.dir))
-	}
-	return errors.Join(errs...)
-}
-
-// writeConfig writes pgweir's configuration and its list of users.
-func writeConfig(p *pooler, c *pgtest.Cluster) error {
-	users := filepath.Join(filepath.Dir(p.configFile), "userlist.txt")
-	if err := os.WriteFile(users, []byte(`"`+appRole+`" "`+password+`"`+"\n"), 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(p.configFile, []byte(configText(p, users, c)), 0o600)
-}
-
-// hasSetting reports whether this version's file has a key.
-func hasSetting(table, name string) bool {
-	return slices.ContainsFunc(config.Keys(), func(k config.Key) bool { return k.Table == table && k.Name == name })
-}
-
-// configText is the text of the configuration.
-func configText(p *pooler, users string, c *pgtest.Cluster) string {
-	http, console := p.http, ""
-	if http == "" {
-		http = "none"
-	}
-	if p.console {
-		console = fmt.Sprintf("[console]\nadmin_users = [%q]  # psql -d pgweir\n\n", appRole)
-	}
-	return fmt.Sprintf(`# Written by pgweir demo.
-listen           = [%q]
-http             = %q
-drain_delay      = "0s"
-shutdown_timeout = "3s"
-
-[auth]
-auth_type = "scram-sha-256"
-auth_file = %q
-
-%s[upstream.main]
-url     = %q
-budget  = %d  # server connections
-reserve = %d  # of these kept for control; the others are slots
-slots   = %d  # transactions at once
-
-[database.%s]
-upstream = "main"
-
-# %s: %s.
-[[workload]]
-name          = "default"
-%s`, p.Addr(), http, users, console, c.URL(pgtest.Login{User: appRole, Password: password, Database: database}),
-		budget, budget-slots, slots, database, p.policy.name, p.policy.about, p.policy.lines)
+	return err
 }

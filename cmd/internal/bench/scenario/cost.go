@@ -39,7 +39,7 @@ run by run in turns, so that what else the machine does cancels out.`,
 		Source:  "Cinnamon, CoDel: about 1 us or less for each request; TiDB: below 5 %",
 		Checks:  []string{"to-off-upper <= 1.03", "to-pgbouncer-upper <= 1.03", "pairs >= 20"},
 		Before: func(ctx context.Context, s *Scene) error {
-			_, err := s.Stage.Cluster.Pgbench(ctx, pgtest.Login{User: stage.Outsider, Database: stage.Database}, "-i", "-q", "-s", "5")
+			_, err := s.Stage.Cluster.SocketEndpoint().Pgbench(ctx, pgtest.Login{User: stage.Outsider, Database: stage.Database}, "-i", "-q", "-s", "5")
 			if err == nil {
 				err = s.Stage.Execute(ctx, stage.Database, "grant select on all tables in schema public to "+stage.Role)
 			}

@@ -164,7 +164,7 @@ func seedComputed() Scenario {
 // measureCapacity is how many of the scenario's first stream's requests per second as many
 // clients get done as there are slots. A row of the database's own loop is timed before.
 func measureCapacity(ctx context.Context, s *Scene, clients int) (perSecond, loopsPerMS float64, err error) {
-	direct := bench.Target{Name: "calibration", URL: s.Stage.DirectURL(stage.Outsider, stage.Database)}
+	direct := bench.Target{Name: "calibration", URL: s.Stage.DirectURL(stage.Role, stage.Database), Apart: true}
 	if loopsPerMS, err = bench.Calibrate(ctx, direct); err != nil {
 		return 0, 0, err
 	}

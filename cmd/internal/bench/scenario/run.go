@@ -160,7 +160,7 @@ func (s *Scene) send(ctx context.Context) (err error) {
 
 // Send sends a load to the target while events happen.
 func (s *Scene) Send(ctx context.Context, l bench.Load, events ...Event) (*bench.Result, error) {
-	target := bench.Target{Name: s.Target.String(), URL: s.URL}
+	target := bench.Target{Name: s.Target.String(), URL: s.URL, Apart: s.Stage != nil}
 	if s.Stage != nil {
 		target.Roles = append([]string{stage.Role}, s.Scenario.Stage.Roles...)
 		if !s.OwnPostgres { // else it may be ended, and what is watched with it

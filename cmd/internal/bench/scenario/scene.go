@@ -36,7 +36,7 @@ func connectTo(ctx context.Context, url, application string) (*pgconn.PgConn, er
 		return nil, err
 	}
 	// What the caller's environment says in PG* variables is for other databases.
-	config.RuntimeParams = map[string]string{"application_name": application}
+	config.RuntimeParams, config.ValidateConnect = map[string]string{"application_name": application}, nil
 	config.ConnectTimeout = 10 * time.Second
 	return pgconn.ConnectConfig(ctx, config)
 }

@@ -32,13 +32,16 @@ const (
 // ErrNotInstalled is wrapped by the error of [Stage.Put] when a peer's program is not there.
 var ErrNotInstalled = errors.New("not installed")
 
+// ErrDied is wrapped by the error of [Front.Stop] for a process that had ended by itself.
+var ErrDied = errors.New("it had ended by itself")
+
 // Front is a target that clients connect to.
 type Front struct {
 	Target Target
 	addr   pgtest.Endpoint
 	stage  *Stage
 	plan   Plan
-	http   int    // port of pgweir's metrics; 0: none
+	http   int    // port of pgweir's status page; 0: none
 	dir    string // of its files
 	proc   *child.Process
 }
@@ -114,13 +117,13 @@ func (f *Front) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	log, err := os.Create(filepath.Join(f.dir, "log"))
+	log, err := os.Create(f.logFile())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = log.Close() }() // the process has its own descriptor
 	cmd := exec.Command(program[0], program[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", []string{"PATH=/usr/bin:/bin"}, log, log
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/", pgtest.CleanEnv(), log, log
 	if f.proc, err = child.Start(cmd, where); err != nil {
 		return err
 	}
@@ -245,7 +248,7 @@ func (f *Front) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config.RuntimeParams, config.Fallbacks = map[string]string{}, nil
+	config.RuntimeParams, config.ValidateConnect = map[string]string{}, nil
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
@@ -279,14 +282,34 @@ func (f *Front) Usage() (cpu time.Duration, memory int64, err error) {
 	return cpu, memory, err
 }
 
+// Status is the URL of pgweir's status page; empty of everything else.
+func (f *Front) Status() string {
+	if f.http == 0 {
+		return ""
+	}
+	return "http://" + pgtest.Endpoint{Host: f.addr.Host, Port: f.http}.Addr() + "/"
+}
+
+// Files are the configuration and the log of the process; there are none if the target is
+// the database itself.
+func (f *Front) Files() (config, log string) {
+	if f.dir == "" {
+		return "", ""
+	}
+	name := map[Kind]string{Pgweir: "pgweir.toml", PgBouncer: "pgbouncer.ini", Odyssey: "odyssey.conf"}[f.Target.Kind]
+	return filepath.Join(f.dir, name), f.logFile()
+}
+
+// logFile is what the process prints.
+func (f *Front) logFile() string { return filepath.Join(f.dir, string(f.Target.Kind)+".log") }
+
 // Metrics are pgweir's own numbers by their name with labels, as its status page writes
 // them; nil of everything else.
 func (f *Front) Metrics(ctx context.Context) (map[string]float64, error) {
 	if f.http == 0 {
 		return nil, nil
 	}
-	url := "http://" + pgtest.Endpoint{Host: f.addr.Host, Port: f.http}.Addr() + "/metrics"
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.Status()+"metrics", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +346,7 @@ func parseMetrics(r io.Reader) (map[string]float64, error) {
 
 // Log is the end of what the process has printed.
 func (f *Front) Log(lines int) string {
-	b, err := os.ReadFile(filepath.Join(f.dir, "log"))
+	b, err := os.ReadFile(f.logFile())
 	if err != nil {
 		return err.Error()
 	}
@@ -345,7 +368,7 @@ func (f *Front) Stop() error {
 		return fmt.Errorf("%v did not end within %v; its log ends:\n%s", f.Target, endBound, f.Log(20))
 	}
 	if died != nil {
-		return fmt.Errorf("%v: %w; its log ends:\n%s", f.Target, died, f.Log(20))
+		return fmt.Errorf("%v: %w (%v); its log ends:\n%s", f.Target, ErrDied, died, f.Log(20))
 	}
 	return nil
 }

@@ -27,6 +27,8 @@ type Plan struct {
 	Workloads []Workload
 	// ByPolicy are more lines of each workload with a policy, by the policy's name.
 	ByPolicy map[string]string
+	// About is a comment at the top of pgweir's file; empty: one that says who wrote it.
+	About string
 	// Top are lines at the top of pgweir's file, Upstream of its upstream, Tables whole
 	// tables at its end ([[rate]], [role.x]).
 	Top, Upstream, Tables string
@@ -72,7 +74,11 @@ func (p Plan) Text(t Target) string {
 // pgweirText is pgweir's configuration.
 func pgweirText(t Target, p Plan, at place) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Written by pgweir bench.\nlisten           = [\"127.0.0.1:%d\"]\nhttp             = \"127.0.0.1:%d\"\n", at.port, at.http)
+	about := p.About
+	if about == "" {
+		about = "Written by pgweir bench."
+	}
+	fmt.Fprintf(&b, "# %s\nlisten           = [\"127.0.0.1:%d\"]\nhttp             = \"127.0.0.1:%d\"\n", about, at.port, at.http)
 	fmt.Fprintf(&b, "max_client_conn  = %d\ndrain_delay      = \"0s\"\nshutdown_timeout = \"3s\"\n", maxClients)
 	writeLines(&b, p.Top)
 	b.WriteString("\n[auth]\nauth_type = \"trust\"\n")

@@ -67,7 +67,13 @@ func (s *Stage) open(ctx context.Context) (err error) {
 	for name, value := range s.options.Postgres {
 		postgres[name] = value
 	}
-	s.Cluster, err = pgtest.Start(ctx, pgtest.Options{Settings: postgres, Replicas: s.options.Replicas})
+	s.Cluster, err = pgtest.Start(ctx, pgtest.Options{Settings: postgres, Replicas: s.options.Replicas, HBA: []string{
+		// Nobody but us and the server's account comes to its socket. Over TCP is everybody who
+		// has an account here, so nobody there is a superuser, who could run programs.
+		"local all all trust",
+		"host all " + pgtest.Superuser + "," + Outsider + " all reject",
+		"host all all 127.0.0.1/32 trust",
+	}})
 	if err != nil {
 		return err
 	}
@@ -134,13 +140,19 @@ func (s *Stage) Connect(ctx context.Context, database string) (*pgx.Conn, error)
 		return nil, err
 	}
 	// What the caller's environment says in PG* variables is for other databases.
-	config.RuntimeParams = map[string]string{"application_name": "pgweir-bench"}
+	config.RuntimeParams, config.ValidateConnect = map[string]string{"application_name": "pgweir-bench"}, nil
 	config.ConnectTimeout = connectBound
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// DirectURL is where clients of a role connect past the front.
-func (s *Stage) DirectURL(role, database string) string { return s.Cluster.DSN(role, database) }
+// DirectURL is where clients of a role connect past the front. The superuser does so over the
+// Unix socket, the others over TCP.
+func (s *Stage) DirectURL(role, database string) string {
+	if role == Outsider {
+		return s.Cluster.SocketEndpoint().DSN(role, database)
+	}
+	return s.Cluster.DSN(role, database)
+}
 
 // Close ends the front and PostgreSQL and removes their files. It may be called again.
 func (s *Stage) Close() error {
