@@ -27,14 +27,24 @@ func (r *Report) Verdicts() ([]bench.Check, error) {
 			continue
 		}
 		for _, c := range checks {
-			v, ok := o.Value(c.Metric)
-			list = append(list, bench.Check{
-				Target: o.Target, What: c.Metric.String(), Measured: write(v, unitOf(c.Name)),
-				Promised: c.Op + " " + write(c.Bound, unitOf(c.Name)), OK: ok && c.Met(v),
-			})
+			list = append(list, o.verdict(c))
 		}
 	}
 	return list, nil
+}
+
+// verdict is whether an outcome meets a check. Refusals for a reason that nobody was refused
+// for were not late.
+func (o *Outcome) verdict(c Check) bench.Check {
+	v, ok := o.Value(c.Metric)
+	verdict := bench.Check{
+		Target: o.Target, What: c.Metric.String(), Measured: write(v, unitOf(c.Name)),
+		Promised: c.Op + " " + write(c.Bound, unitOf(c.Name)), OK: ok && c.Met(v),
+	}
+	if !ok && c.By != "" && o.Result != nil {
+		verdict.Measured, verdict.OK = "nobody", true
+	}
+	return verdict
 }
 
 // Results are the results of all targets that were sent a load.
