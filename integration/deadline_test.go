@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgweir/pgweir/integration/pgtest"
 	"github.com/pgweir/pgweir/wire"
@@ -120,8 +122,29 @@ func TestDeadlines(t *testing.T) {
 		wantOne(t, c, "select 'alive'", "alive")
 	}
 	copyPastDeadline(t, f)
+	waitPastDeadline(t, f, c)
 	run(t, c, "begin", "select pg_sleep(0.5)", "commit") // a transaction has no deadline
 	wantOne(t, c, "select count(*)::text from late", "0")
+}
+
+// waitPastDeadline waits while another has the slot.
+func waitPastDeadline(t *testing.T, f *front, c *pgx.Conn) {
+	t.Helper()
+	busy := f.connect(t, func(c *pgx.ConnConfig) { c.RuntimeParams["application_name"] = "patient" })
+	done := make(chan error, 1)
+	go func() {
+		_, err := busy.Exec(t.Context(), "select pg_sleep(600)", pgx.QueryExecModeSimpleProtocol)
+		done <- err
+	}()
+	f.await(t, running("pg_sleep", 1))
+	_, err := c.Exec(t.Context(), "insert into late values (2)", pgx.QueryExecModeSimpleProtocol)
+	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "57014" || !strings.HasPrefix(e.Detail, "reason=deadline ") || e.Hint != "retry=no" {
+		t.Errorf("while it waits: %v", err)
+	}
+	f.sql(t, "app", "select pg_cancel_backend(pid) from pg_stat_activity where usename = 'app' and query like '%pg_sleep%'")
+	if err := <-done; sqlstate(err) != "57014" {
+		t.Errorf("the other: %v", err)
+	}
 }
 
 // copyPastDeadline stops in the middle of a COPY FROM STDIN.

@@ -236,6 +236,29 @@ func TestRefusalsInEveryProtocol(t *testing.T) {
 	}
 }
 
+// A tenant that was named stands in DETAIL, as one word.
+func TestRefusalNamesTheTenant(t *testing.T) {
+	for tag, want := range map[string]string{
+		"":                            " class=critical wait_ms=",
+		"/*pgweir.tenant='acme'*/":    " class=critical tenant=acme wait_ms=",
+		"/*pgweir.tenant='a%20b=c'*/": ` class=critical tenant="a b=c" wait_ms=`,
+		"/*pgweir.class='sheddable',pgweir.tenant='" + strings.Repeat("x", 100) + "'*/": " class=sheddable tenant=" + strings.Repeat("x", 64) + " wait_ms=",
+	} {
+		l := newLab(t)
+		user := &tape{}
+		other := l.core.NewClient(user, l.client.group, l.client.link.Params(), l.client.key)
+		other.Start(1)
+		l.client.Data(wire.AppendQuery(nil, "select 0"), 2)
+		ask := wire.AppendQuery(nil, "select 1 "+tag)
+		other.Data(ask, 3)
+		l.core.Fire(10e9)
+		other.Data(ask, 10e9)
+		if e := firstError(t, user.all); !strings.Contains(e.Detail, want) {
+			t.Errorf("%s: DETAIL %q", tag, e.Detail)
+		}
+	}
+}
+
 // tape is a Conn that remembers all.
 type tape struct {
 	sink

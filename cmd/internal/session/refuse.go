@@ -20,6 +20,9 @@ func (cl *Client) refusal(v *admission.Verdict) *wire.Error {
 	b = append(append(b, "reason="...), t.Reason...)
 	b = append(append(b, " pool="...), cl.group.Workload.Name...)
 	b = append(append(b, " class="...), cl.wait.Class.String()...)
+	if cl.meta != nil && cl.meta.request.named && !cl.login {
+		b = appendName(append(b, " tenant="...), cl.core.names.tenantName(cl.meta.request.tenant))
+	}
 	b = appendInt(append(b, " wait_ms="...), v.Waited/int64(time.Millisecond))
 	b = appendInt(append(b, " slots="...), int64(v.Slots))
 	b = appendInt(append(b, " queued="...), int64(v.Queued))
@@ -50,6 +53,21 @@ func backOff(after int64, attempt uint8) int64 {
 		after *= 2
 	}
 	return min(after, mostRetryAfter)
+}
+
+// mostName bounds a name in DETAIL that clients choose, in bytes.
+const mostName = 64
+
+// appendName appends a name that clients choose: in quotes if it could be mistaken for more
+// than one word.
+func appendName(b []byte, name string) []byte {
+	name = name[:min(len(name), mostName)]
+	for i := range len(name) {
+		if c := name[i]; c <= ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '=' {
+			return strconv.AppendQuoteToASCII(b, name)
+		}
+	}
+	return append(b, name...)
 }
 
 func appendInt(b []byte, n int64) []byte { return strconv.AppendInt(b, n, 10) }
