@@ -249,14 +249,15 @@ func (cl *Client) admit(now int64) bool {
 	}
 	cl.wait.Probe = r.Kind == sqltext.Probe && !cl.login && cl.link.Tx() == wire.Idle && cl.wait.Want != admission.Session
 	cl.describe(now, &r)
+	if cl.tooOften() {
+		cl.wait.Arrive(now)
+		cl.refused(co.gate.Refuse(now, &cl.wait, admission.Attempts), now)
+		return !cl.ended
+	}
 	if co.rates != nil && !cl.login && cl.wait.Want != admission.Session {
 		if ok, answered := cl.within(now); !ok {
 			return answered
 		}
-	}
-	if cl.tooOften() {
-		cl.refused(co.gate.Refuse(now, &cl.wait, admission.Attempts), now)
-		return !cl.ended
 	}
 	v := co.gate.Admit(now, &cl.wait)
 	co.deliver(now, co.gate.Displaced(co.verdicts))
