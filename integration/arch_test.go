@@ -32,7 +32,7 @@ func layers() map[string]layer {
 		"cmd/internal/loop", "cmd/internal/session", "cmd/internal/login", "cmd/internal/upstream")
 	over := append(slices.Clone(front), "cmd/internal/proxy")
 	top := append(slices.Clone(over), "cmd/internal/console", "cmd/internal/status",
-		"cmd/internal/bench", "cmd/internal/bench/report", "cmd/internal/bench/stage", "cmd/internal/bench/scenario",
+		"cmd/internal/bench", "cmd/internal/bench/report", "cmd/internal/bench/stage", "cmd/internal/bench/scenario", "cmd/internal/bench/experiment",
 		"cmd/internal/sim", "cmd/internal/simulate", "cmd/internal/demo", "cmd/internal/sibling")
 	return map[string]layer{
 		"wire/scram":        {level: 0},
@@ -64,10 +64,11 @@ func layers() map[string]layer {
 		"cmd/internal/simulate": {level: 5, may: core},
 		"cmd/internal/bench":    {level: 5, may: core},
 
-		"cmd/internal/bench/report":   {level: 5, may: append(slices.Clone(core), "cmd/internal/bench")},
-		"cmd/internal/bench/stage":    {level: 5, may: append(slices.Clone(core), "cmd/internal/bench", "integration/child", "integration/pgtest")},
-		"cmd/internal/bench/scenario": {level: 5, may: append(slices.Clone(core), "cmd/internal/bench", "cmd/internal/bench/report", "cmd/internal/bench/stage", "integration/child", "integration/pgtest")},
-		"cmd/internal/demo":           {level: 5, may: append(slices.Clone(over), "cmd/internal/bench", "cmd/internal/bench/report", "cmd/internal/bench/stage", "integration/pgtest")},
+		"cmd/internal/bench/report":     {level: 5, may: append(slices.Clone(core), "cmd/internal/bench")},
+		"cmd/internal/bench/stage":      {level: 5, may: append(slices.Clone(core), "cmd/internal/bench", "integration/child", "integration/pgtest")},
+		"cmd/internal/bench/scenario":   {level: 5, may: append(slices.Clone(core), "cmd/internal/bench", "cmd/internal/bench/report", "cmd/internal/bench/stage", "integration/child", "integration/pgtest")},
+		"cmd/internal/bench/experiment": {level: 5, may: append(slices.Clone(core), "cmd/internal/bench", "cmd/internal/bench/scenario", "cmd/internal/bench/stage", "integration/child", "integration/pgtest")},
+		"cmd/internal/demo":             {level: 5, may: append(slices.Clone(over), "cmd/internal/bench", "cmd/internal/bench/report", "cmd/internal/bench/stage", "integration/pgtest")},
 
 		"cmd/pgweir": {level: 6, may: append(slices.Clone(top), "integration/pgtest")},
 

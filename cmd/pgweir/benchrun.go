@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/pgweir/pgweir/cmd/internal/bench"
+	"github.com/pgweir/pgweir/cmd/internal/bench/experiment"
 	"github.com/pgweir/pgweir/cmd/internal/bench/report"
 	"github.com/pgweir/pgweir/cmd/internal/bench/scenario"
 	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
@@ -71,7 +72,7 @@ func listBench(e *env, args []string) int {
 		return code
 	}
 	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
-	for _, s := range scenario.All() {
+	for _, s := range experiment.All() {
 		fmt.Fprintf(t, "%s\t%s\n", s.Name, s.Title)
 		if *long {
 			_ = t.Flush() // columns begin anew below; a lost output is nobody's loss
@@ -135,7 +136,7 @@ func (o *scenarioOptions) parse(e *env, args []string) (list []scenario.Scenario
 		return nil, e.misuse("--scale must be 0.01 to 100"), false
 	}
 	for _, name := range names {
-		found, err := scenario.Find(name)
+		found, err := experiment.Find(name)
 		if err != nil {
 			return nil, e.misuse(err.Error()), false
 		}

@@ -1,6 +1,5 @@
-// Package scenario has the experiments of `pgweir bench run`: each is a load, the stage on
-// which it plays, what was published about it elsewhere, and targets that pgweir's guard has
-// to meet.
+// Package scenario runs experiments: each is a load, the stage on which it plays, what was
+// published about it elsewhere, and targets that pgweir's guard has to meet.
 //
 // A scenario is data as far as that goes: loads are values, and what is measured and
 // demanded are sentences such as "goodput >= 98/s in 10s-15s", which [ParseCheck] reads.

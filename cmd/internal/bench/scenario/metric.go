@@ -26,20 +26,20 @@ type Check struct {
 	Bound float64
 }
 
-// unit is how the values of a metric are written.
-type unit string
+// Unit is how the values of a metric are written.
+type Unit string
 
 const (
-	perSecond unit = "/s"
-	millis    unit = "ms"
-	percent   unit = "%"
-	number    unit = ""
+	perSecond Unit = "/s"
+	millis    Unit = "ms"
+	percent   Unit = "%"
+	number    Unit = ""
 )
 
-// metricUnits are the metrics that every run has. The others are measured by scenarios; they
+// Units are the metrics that every run has, with how their values are written. The others are measured by scenarios; they
 // are numbers unless their name ends in -share (%) or -ms.
-func metricUnits() map[string]unit {
-	return map[string]unit{
+func Units() map[string]Unit {
+	return map[string]Unit{
 		"arrived": number, "goodput": perSecond, "served": percent, "served-count": number,
 		"p50": millis, "p99": millis, "p999": millis, "max": millis,
 		"refused": number, "refused-share": percent, "refusal-p50": millis, "refusal-p99": millis,
@@ -50,8 +50,8 @@ func metricUnits() map[string]unit {
 }
 
 // unitOf is how a metric's values are written.
-func unitOf(name string) unit {
-	if u, ok := metricUnits()[name]; ok {
+func unitOf(name string) Unit {
+	if u, ok := Units()[name]; ok {
 		return u
 	}
 	switch {
@@ -161,7 +161,7 @@ func (c Check) Met(value float64) bool {
 }
 
 // write writes a value with its unit: as many digits as it deserves.
-func write(v float64, u unit) string {
+func write(v float64, u Unit) string {
 	size := math.Abs(v)
 	switch {
 	case math.IsNaN(v):

@@ -34,7 +34,7 @@ type Scene struct {
 	Options Options
 	Outcome *Outcome
 
-	samples *sampler // if the scenario asks for them
+	Seen *Sampler // if the scenario asks for samples; else nil
 }
 
 // Report is what came of a scenario with all its targets.
@@ -105,7 +105,7 @@ func closeStage(st *stage.Stage) error {
 // play runs a scenario with one target.
 func play(ctx context.Context, s Scenario, t stage.Target, st *stage.Stage, o Options) (*Outcome, error) {
 	scene := &Scene{
-		Scenario: s.scaled(o.Scale), Target: t, URL: t.URL, Options: o,
+		Scenario: s.Stretched(o.Scale), Target: t, URL: t.URL, Options: o,
 		Outcome: &Outcome{Target: t.String(), Extra: map[string]float64{}, by: o.Scale},
 	}
 	if t.Ours() {
@@ -149,10 +149,10 @@ func (s *Scene) play(ctx context.Context) error {
 // send sends the load, with the events.
 func (s *Scene) send(ctx context.Context) (err error) {
 	if s.Samples {
-		if s.samples, err = startSampling(ctx, s); err != nil {
+		if s.Seen, err = startSampling(ctx, s); err != nil {
 			return err
 		}
-		defer s.samples.stop()
+		defer s.Seen.stop()
 	}
 	s.Outcome.Result, err = s.Send(ctx, s.Load, s.Events...)
 	return err
@@ -179,8 +179,8 @@ func (s *Scene) Send(ctx context.Context, l bench.Load, events ...Event) (*bench
 	}
 	var work sync.WaitGroup
 	options.Started = func(begin time.Time) {
-		if s.samples != nil {
-			s.samples.restart(begin)
+		if s.Seen != nil {
+			s.Seen.restart(begin)
 		}
 		for _, e := range events {
 			work.Go(func() {
@@ -201,7 +201,7 @@ func (s *Scene) Send(ctx context.Context, l bench.Load, events ...Event) (*bench
 
 // happen waits for an event's time and lets it happen; not if the run is over before.
 func (s *Scene) happen(ctx context.Context, begin time.Time, e Event) error {
-	if !waitUntil(ctx, begin.Add(e.At)) {
+	if !WaitUntil(ctx, begin.Add(e.At)) {
 		return nil
 	}
 	fmt.Fprintf(s.Options.Out, "  at %v: %s\n", e.At, e.Name)
@@ -212,8 +212,8 @@ func (s *Scene) happen(ctx context.Context, begin time.Time, e Event) error {
 	return nil
 }
 
-// waitUntil waits for a time; false if ctx ends before.
-func waitUntil(ctx context.Context, at time.Time) bool {
+// WaitUntil waits for a time; false if ctx ends before.
+func WaitUntil(ctx context.Context, at time.Time) bool {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
 	select {

@@ -25,9 +25,9 @@ const (
 	usageEvery = 100 * time.Millisecond
 )
 
-// sampler takes samples until it is stopped. A database that does not answer is no error:
+// Sampler takes samples until it is stopped. A database that does not answer is no error:
 // some scenarios stop it.
-type sampler struct {
+type Sampler struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 	start  time.Time
@@ -38,13 +38,13 @@ type sampler struct {
 }
 
 // startSampling looks at a front and its servers.
-func startSampling(ctx context.Context, s *Scene) (*sampler, error) {
+func startSampling(ctx context.Context, s *Scene) (*Sampler, error) {
 	conn, err := s.Stage.Connect(ctx, stage.Database)
 	if err != nil {
 		return nil, fmt.Errorf("watching Postgres: %w", err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	p := &sampler{cancel: cancel, start: time.Now()}
+	p := &Sampler{cancel: cancel, start: time.Now()}
 	p.work.Go(func() { p.watchUsage(ctx, s.Front) })
 	p.work.Go(func() { p.watchStates(ctx, conn) })
 	return p, nil
@@ -52,14 +52,14 @@ func startSampling(ctx context.Context, s *Scene) (*sampler, error) {
 
 // restart makes a time the one that all samples count from; those that there are, are
 // forgotten.
-func (p *sampler) restart(begin time.Time) {
+func (p *Sampler) restart(begin time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.start, p.usage, p.states = begin, nil, nil
 }
 
 // add notes a sample.
-func (p *sampler) add(list *[]Sample, s Sample) {
+func (p *Sampler) add(list *[]Sample, s Sample) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.At = time.Since(p.start)
@@ -67,7 +67,7 @@ func (p *sampler) add(list *[]Sample, s Sample) {
 }
 
 // watchUsage looks at the process.
-func (p *sampler) watchUsage(ctx context.Context, f *stage.Front) {
+func (p *Sampler) watchUsage(ctx context.Context, f *stage.Front) {
 	tick := time.NewTicker(usageEvery)
 	defer tick.Stop()
 	for {
@@ -84,7 +84,7 @@ func (p *sampler) watchUsage(ctx context.Context, f *stage.Front) {
 }
 
 // watchStates looks at the servers until Postgres ends or ctx does.
-func (p *sampler) watchStates(ctx context.Context, conn *pgx.Conn) {
+func (p *Sampler) watchStates(ctx context.Context, conn *pgx.Conn) {
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // it has done its work
 	tick := time.NewTicker(busyEvery)
 	defer tick.Stop()
@@ -106,18 +106,18 @@ func (p *sampler) watchStates(ctx context.Context, conn *pgx.Conn) {
 }
 
 // stop ends the sampling.
-func (p *sampler) stop() {
+func (p *Sampler) stop() {
 	p.cancel()
 	p.work.Wait()
 }
 
 // CPUBetween is the CPU time that the front's process used between two times of the run.
-func (p *sampler) CPUBetween(from, to time.Duration) time.Duration {
-	return p.usageAt(to).CPU - p.usageAt(from).CPU
+func (p *Sampler) CPUBetween(from, to time.Duration) time.Duration {
+	return p.UsageAt(to).CPU - p.UsageAt(from).CPU
 }
 
-// usageAt is the last sample before a time.
-func (p *sampler) usageAt(at time.Duration) (found Sample) {
+// UsageAt is the last sample before a time.
+func (p *Sampler) UsageAt(at time.Duration) (found Sample) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.usage {
@@ -129,8 +129,8 @@ func (p *sampler) usageAt(at time.Duration) (found Sample) {
 	return found
 }
 
-// mostBusy is the most servers that were busy at once from a time on.
-func (p *sampler) mostBusy(from, to time.Duration) (most int) {
+// MostBusy is the most servers that were busy at once between two times of the run.
+func (p *Sampler) MostBusy(from, to time.Duration) (most int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.states {
@@ -141,8 +141,8 @@ func (p *sampler) mostBusy(from, to time.Duration) (most int) {
 	return most
 }
 
-// busyTime is the time that servers were busy between two times, summed up.
-func (p *sampler) busyTime(from, to time.Duration) (sum time.Duration) {
+// BusyTime is the time that servers were busy between two times, summed up.
+func (p *Sampler) BusyTime(from, to time.Duration) (sum time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := 1; i < len(p.states); i++ {
@@ -154,8 +154,8 @@ func (p *sampler) busyTime(from, to time.Duration) (sum time.Duration) {
 	return sum
 }
 
-// restAfter is how long after a time servers were busy for the last time.
-func (p *sampler) restAfter(from time.Duration) time.Duration {
+// RestAfter is how long after a time servers were busy for the last time.
+func (p *Sampler) RestAfter(from time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last := from

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/bench"
@@ -49,35 +48,8 @@ type Event struct {
 	Do   func(ctx context.Context, s *Scene) error
 }
 
-// All are the scenarios, in the order of the list.
-func All() []Scenario {
-	return slices.Concat(queueScenarios(), fairScenarios(), databaseScenarios(), clientScenarios(), rateScenarios(), costScenarios())
-}
-
-// Find returns the scenarios of a name: one, or all of a group.
-func Find(name string) ([]Scenario, error) {
-	var list []Scenario
-	all := All()
-	for _, s := range all {
-		if strings.EqualFold(s.Name, name) {
-			return []Scenario{s}, nil
-		}
-		if strings.EqualFold(s.Group, name) {
-			list = append(list, s)
-		}
-	}
-	if list == nil {
-		var names []string
-		for _, s := range all {
-			names = append(names, s.Name)
-		}
-		return nil, fmt.Errorf("no scenario %q; there are %s", name, strings.Join(names, ", "))
-	}
-	return list, nil
-}
-
-// checks are the parsed Checks.
-func (s *Scenario) checks() ([]Check, error) {
+// ParsedChecks are Checks as they are understood.
+func (s *Scenario) ParsedChecks() ([]Check, error) {
 	var list []Check
 	for _, text := range s.Checks {
 		c, err := ParseCheck(text)
@@ -89,8 +61,8 @@ func (s *Scenario) checks() ([]Check, error) {
 	return list, nil
 }
 
-// columns are the parsed Columns.
-func (s *Scenario) columns() ([]Metric, error) {
+// ParsedColumns are Columns as they are understood.
+func (s *Scenario) ParsedColumns() ([]Metric, error) {
 	var list []Metric
 	for _, text := range s.Columns {
 		m, err := ParseMetric(text)
@@ -102,8 +74,8 @@ func (s *Scenario) columns() ([]Metric, error) {
 	return list, nil
 }
 
-// scaled is the scenario in a longer or shorter time.
-func (s Scenario) scaled(by float64) Scenario {
+// Stretched is the scenario in a longer or shorter time, by a factor.
+func (s Scenario) Stretched(by float64) Scenario {
 	s.Load.Phases = slices.Clone(s.Load.Phases)
 	for i := range s.Load.Phases {
 		s.Load.Phases[i].For = scale(s.Load.Phases[i].For, by)

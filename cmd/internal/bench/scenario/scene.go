@@ -14,8 +14,8 @@ import (
 	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
 )
 
-// note adds a measurement of a scenario's own. It is safe for concurrent use.
-func (o *Outcome) note(name string, value float64) {
+// Note adds a measurement of a scenario's own. It is safe for concurrent use.
+func (o *Outcome) Note(name string, value float64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.Extra[name] = value
@@ -24,8 +24,8 @@ func (o *Outcome) note(name string, value float64) {
 // locked guards an outcome's own measurements: events make them while a load runs.
 type locked struct{ mu sync.Mutex }
 
-// connect opens a connection of its own to the front.
-func (s *Scene) connect(ctx context.Context, role, application string) (*pgconn.PgConn, error) {
+// Connect opens a connection of its own to the front, as a role with an application_name.
+func (s *Scene) Connect(ctx context.Context, role, application string) (*pgconn.PgConn, error) {
 	return connectTo(ctx, s.Front.URL(role, stage.Database), application)
 }
 
@@ -41,14 +41,14 @@ func connectTo(ctx context.Context, url, application string) (*pgconn.PgConn, er
 	return pgconn.ConnectConfig(ctx, config)
 }
 
-// isRefusal reports that an error is pgweir's own word.
-func isRefusal(err error) bool {
+// IsRefusal reports that an error is pgweir's own word.
+func IsRefusal(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && strings.HasPrefix(e.Message, "pgweir:")
 }
 
-// retryAfter is what the hint of a refusal says; false if it says nothing.
-func retryAfter(err error) (time.Duration, bool) {
+// RetryAfter is what the hint of a refusal says; false if it says nothing.
+func RetryAfter(err error) (time.Duration, bool) {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return 0, false
@@ -62,17 +62,11 @@ func retryAfter(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// names are n names: a stem and a number.
-func names(stem string, n int) []string {
-	list := make([]string, n)
-	for i := range list {
-		list[i] = stem + "-" + strconv.Itoa(i)
-	}
-	return list
-}
+// Scaled is a time of the scenario in this run, which may be a longer or a shorter one.
+func (s *Scene) Scaled(d time.Duration) time.Duration { return scale(d, s.Options.Scale) }
 
-// inMicros is a duration in microseconds.
-func inMicros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+// Micros is a duration in microseconds.
+func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // nan is the value of what could not be measured: no check is met by it.
 func nan() float64 { return math.NaN() }

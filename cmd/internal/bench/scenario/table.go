@@ -11,19 +11,19 @@ import (
 	"github.com/pgweir/pgweir/cmd/internal/bench"
 )
 
-// subject is the target that a scenario's checks are about.
-const subject = "pgweir:guard"
+// Subject is the target that a scenario's checks are about.
+const Subject = "pgweir:guard"
 
 // Verdicts are what the subject had to meet and what it came to. There are none if it did
 // not take part.
 func (r *Report) Verdicts() ([]bench.Check, error) {
-	checks, err := r.Scenario.checks()
+	checks, err := r.Scenario.ParsedChecks()
 	if err != nil {
 		return nil, err
 	}
 	var list []bench.Check
 	for _, o := range r.Outcomes {
-		if o.Target != subject {
+		if o.Target != Subject {
 			continue
 		}
 		for _, c := range checks {
@@ -64,14 +64,14 @@ func (s *Scenario) Describe(w io.Writer) {
 		fmt.Fprintf(w, "    %s\n", strings.TrimSpace(line))
 	}
 	fmt.Fprintf(w, "    Against: %s\n    Published: %s\n    Targets of %s: %s\n\n",
-		strings.ReplaceAll(s.Against, ",", ", "), s.Source, subject, strings.Join(s.Checks, "; "))
+		strings.ReplaceAll(s.Against, ",", ", "), s.Source, Subject, strings.Join(s.Checks, "; "))
 }
 
 // Print writes what the scenario shows: a line for each target, with what others have
 // published below it in brackets, and the targets that the guard met and missed. It returns
 // false if one was missed.
 func (r *Report) Print(w io.Writer) (met bool, err error) {
-	columns, err := r.Scenario.columns()
+	columns, err := r.Scenario.ParsedColumns()
 	if err != nil {
 		return false, err
 	}
@@ -111,7 +111,7 @@ func (r *Report) printVerdicts(w io.Writer) (met bool, err error) {
 	}
 	met = true
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "%s\tmeasured\ttarget\t\n", subject)
+	fmt.Fprintf(t, "%s\tmeasured\ttarget\t\n", Subject)
 	for _, v := range list {
 		word := "ok"
 		if !v.OK {

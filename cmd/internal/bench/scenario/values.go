@@ -22,7 +22,7 @@ func (o *Outcome) Value(m Metric) (float64, bool) {
 	if v, ok := o.Extra[m.Name]; ok {
 		return v, !math.IsNaN(v)
 	}
-	if _, known := metricUnits()[m.Name]; !known || o.Result == nil {
+	if _, known := Units()[m.Name]; !known || o.Result == nil {
 		return math.NaN(), false
 	}
 	m = m.scaled(o.by)
@@ -43,7 +43,7 @@ func (o *Outcome) whole(m Metric) float64 {
 	case m.Name == "attempts":
 		return float64(r.Counts.Retries)/max(1, float64(r.Counts.Arrived)) + 1
 	case m.Name == "lag-p99":
-		return inMillis(r.Lag().At(99))
+		return Millis(r.Lag().At(99))
 	case m.Name == "backends" && r.Watched:
 		return float64(r.Most.Open)
 	case m.Name == "wasted" && r.Counted:
@@ -76,13 +76,13 @@ func (o *Outcome) part(m Metric) float64 {
 	case "served-count":
 		return count(bench.Served)
 	case "p50":
-		return percentile(s.Took, 50)
+		return Percentile(s.Took, 50)
 	case "p99":
-		return percentile(s.Took, 99)
+		return Percentile(s.Took, 99)
 	case "p999":
-		return percentile(s.Took, 99.9)
+		return Percentile(s.Took, 99.9)
 	case "max":
-		return percentile(s.Took, 100)
+		return Percentile(s.Took, 100)
 	case "refused":
 		if m.By != "" {
 			return float64(len(o.told(m)))
@@ -91,9 +91,9 @@ func (o *Outcome) part(m Metric) float64 {
 	case "refused-share":
 		return share(bench.Refused)
 	case "refusal-p50":
-		return percentile(o.told(m), 50)
+		return Percentile(o.told(m), 50)
 	case "refusal-p99":
-		return percentile(o.told(m), 99)
+		return Percentile(o.told(m), 99)
 	case "timeouts":
 		return count(bench.GaveUp)
 	case "timeouts-share":
@@ -124,16 +124,16 @@ func (o *Outcome) told(m Metric) bench.Times {
 	return list
 }
 
-// percentile is a percentile in milliseconds, NaN of nothing.
-func percentile(t bench.Times, at float64) float64 {
+// Percentile is a percentile in milliseconds, NaN of nothing.
+func Percentile(t bench.Times, at float64) float64 {
 	if len(t) == 0 {
 		return math.NaN()
 	}
-	return inMillis(t.At(at))
+	return Millis(t.At(at))
 }
 
-// inMillis is a duration in milliseconds.
-func inMillis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// Millis is a duration in milliseconds.
+func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // jain is Jain's index of fairness: 1 if all have the same, 1/n if one has it all.
 func jain(shares []float64) float64 {

@@ -1,4 +1,4 @@
-package scenario
+package experiment
 
 import (
 	"bytes"
@@ -11,13 +11,14 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pgweir/pgweir/cmd/internal/bench/scenario"
 	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
 	"github.com/pgweir/pgweir/integration/child"
 	"github.com/pgweir/pgweir/integration/pgtest"
 )
 
 // costScenarios are about what the pooler itself costs.
-func costScenarios() []Scenario { return []Scenario{goodDay()} }
+func costScenarios() []scenario.Scenario { return []scenario.Scenario{goodDay()} }
 
 // The pairs of goodDay: how many, how long each run, and with how many clients.
 const (
@@ -27,8 +28,8 @@ const (
 )
 
 // goodDay has no overload at all.
-func goodDay() Scenario {
-	return Scenario{
+func goodDay() scenario.Scenario {
+	return scenario.Scenario{
 		Name: "E14", Title: "CPU time per transaction on a good day: the guard against none and against PgBouncer, pgbench -S in alternating pairs",
 		Shows: `Protection that is never needed should cost next to nothing. What is compared is the CPU time of the poolers' processes,
 run by run in turns, so that what else the machine does cancels out.`,
@@ -38,7 +39,7 @@ run by run in turns, so that what else the machine does cancels out.`,
 		Columns: []string{"cpu-us", "cpu-off-us", "to-off", "to-off-upper", "pgbouncer-cpu-us", "to-pgbouncer", "to-pgbouncer-upper", "pairs"},
 		Source:  "Cinnamon, CoDel: about 1 us or less for each request; TiDB: below 5 %",
 		Checks:  []string{"to-off-upper <= 1.03", "to-pgbouncer-upper <= 1.03", "pairs >= 20"},
-		Before: func(ctx context.Context, s *Scene) error {
+		Before: func(ctx context.Context, s *scenario.Scene) error {
 			_, err := s.Stage.Cluster.SocketEndpoint().Pgbench(ctx, pgtest.Login{User: stage.Outsider, Database: stage.Database}, "-i", "-q", "-s", "5")
 			if err == nil {
 				err = s.Stage.Execute(ctx, stage.Database, "grant select on all tables in schema public to "+stage.Role)
@@ -56,7 +57,7 @@ type rival struct {
 }
 
 // comparePairs runs all rivals in turns, each round in the other order.
-func comparePairs(ctx context.Context, s *Scene) error {
+func comparePairs(ctx context.Context, s *scenario.Scene) error {
 	rivals := []*rival{{front: s.Front}}
 	for _, name := range []string{"pgweir:off", "pgbouncer"} {
 		front, err := s.Stage.Rival(ctx, stage.MustTargets(name)[0], s.Plan)
@@ -89,25 +90,25 @@ func comparePairs(ctx context.Context, s *Scene) error {
 			r.costs = append(r.costs, cost)
 		}
 	}
-	s.notePairs(rivals, rounds)
+	notePairs(s, rivals, rounds)
 	return nil
 }
 
 // notePairs compares the first rival with the others.
-func (s *Scene) notePairs(rivals []*rival, rounds int) {
+func notePairs(s *scenario.Scene, rivals []*rival, rounds int) {
 	own := rivals[0].costs
-	s.Outcome.note("pairs", float64(rounds))
-	s.Outcome.note("cpu-us", mean(own))
+	s.Outcome.Note("pairs", float64(rounds))
+	s.Outcome.Note("cpu-us", mean(own))
 	for i, name := range []string{"cpu-off-us", "pgbouncer-cpu-us"} {
 		if i+1 < len(rivals) {
-			s.Outcome.note(name, mean(rivals[i+1].costs))
+			s.Outcome.Note(name, mean(rivals[i+1].costs))
 		}
 	}
 	for i, name := range []string{"to-off", "to-pgbouncer"} {
 		if i+1 < len(rivals) {
 			middle, upper := ratio(own, rivals[i+1].costs)
-			s.Outcome.note(name, middle)
-			s.Outcome.note(name+"-upper", upper)
+			s.Outcome.Note(name, middle)
+			s.Outcome.Note(name+"-upper", upper)
 		}
 	}
 }
@@ -123,7 +124,7 @@ func (r *rival) run(ctx context.Context, length time.Duration) (float64, error) 
 		return 0, err
 	}
 	after, _, err := r.front.Usage()
-	return inMicros(after-before) / float64(n), err
+	return scenario.Micros(after-before) / float64(n), err
 }
 
 // pgbench sends select-only transactions and counts them.

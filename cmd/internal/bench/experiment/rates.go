@@ -1,4 +1,4 @@
-package scenario
+package experiment
 
 import (
 	"context"
@@ -10,17 +10,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pgweir/pgweir/cmd/internal/bench"
+	"github.com/pgweir/pgweir/cmd/internal/bench/scenario"
 	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
 )
 
 // rateScenarios are about rates and about those who do not listen.
-func rateScenarios() []Scenario {
-	return []Scenario{burstOfOne(), escalation("E19-delay", "delay", 10), escalation("E19-block", "block", 50)}
+func rateScenarios() []scenario.Scenario {
+	return []scenario.Scenario{burstOfOne(), escalation("E19-delay", "delay", 10), escalation("E19-block", "block", 50)}
 }
 
 // burstOfOne is a quiet client that suddenly wants a lot.
-func burstOfOne() Scenario {
-	return Scenario{
+func burstOfOne() scenario.Scenario {
+	return scenario.Scenario{
 		Name: "E5", Title: "a quiet client sends 40 statements within a second under a rate of 10/s with a burst of 20",
 		Shows: `A bucket lets the burst through that was saved up, and refuses the rest. What a refusal says about the time to come
 back is exact: a statement at that time passes, one a little earlier does not.`,
@@ -46,8 +47,8 @@ back is exact: a statement at that time passes, one a little earlier does not.`,
 
 // tryHints empties the bucket, and then comes back when it was told to, and again a little
 // earlier. The measured wait is from the refusal to the last moment that is refused.
-func tryHints(ctx context.Context, s *Scene) error {
-	conn, err := s.connect(ctx, stage.Role, "hints")
+func tryHints(ctx context.Context, s *scenario.Scene) error {
+	conn, err := s.Connect(ctx, stage.Role, "hints")
 	if err != nil {
 		return err
 	}
@@ -62,26 +63,26 @@ func tryHints(ctx context.Context, s *Scene) error {
 			return err
 		}
 		// A few ms before: still refused, and told how long the rest is.
-		waitUntil(ctx, told.Add(wait-5*time.Millisecond))
+		scenario.WaitUntil(ctx, told.Add(wait-5*time.Millisecond))
 		again := ask(ctx, conn)
 		now := time.Now()
-		if isRefusal(again) {
+		if scenario.IsRefusal(again) {
 			early = 1
-			rest, ok := retryAfter(again)
+			rest, ok := scenario.RetryAfter(again)
 			if !ok {
 				return fmt.Errorf("a refusal without a hint: %w", again)
 			}
 			// Both hints name the same moment, to the ms that they are rounded up to.
-			off = min(off, math.Abs(inMillis(now.Add(rest).Sub(told.Add(wait)))))
-			waitUntil(ctx, now.Add(rest))
+			off = min(off, math.Abs(scenario.Millis(now.Add(rest).Sub(told.Add(wait)))))
+			scenario.WaitUntil(ctx, now.Add(rest))
 			again = ask(ctx, conn)
 		}
 		if again != nil {
 			return fmt.Errorf("refused at the time that was told: %w", again)
 		}
 	}
-	s.Outcome.note("hint-off-ms", off)
-	s.Outcome.note("early-refused", early)
+	s.Outcome.Note("hint-off-ms", off)
+	s.Outcome.Note("early-refused", early)
 	return nil
 }
 
@@ -103,7 +104,7 @@ func untilRefused(ctx context.Context, conn *pgconn.PgConn) (wait time.Duration,
 		if err == nil {
 			continue
 		}
-		wait, ok := retryAfter(err)
+		wait, ok := scenario.RetryAfter(err)
 		if !ok {
 			return 0, told, fmt.Errorf("no refusal with a hint: %w", err)
 		}
@@ -113,7 +114,7 @@ func untilRefused(ctx context.Context, conn *pgconn.PgConn) (wait time.Duration,
 }
 
 // escalation has clients that do not listen.
-func escalation(name, how string, relief int) Scenario {
+func escalation(name, how string, relief int) scenario.Scenario {
 	plan := func(how string) stage.Plan {
 		return stage.Plan{Slots: 10, Tables: fmt.Sprintf(`[[rate]]
 			per   = "tenant"
@@ -129,7 +130,7 @@ func escalation(name, how string, relief int) Scenario {
 		Name: "rude", User: "rude", Clients: 50, Tenants: names("rude", 50), NameTenants: true, Patience: 10 * time.Second,
 		Queries: []bench.Query{{Statements: []string{bench.Nap}}},
 	}
-	return Scenario{
+	return scenario.Scenario{
 		Name: name, Group: "E19", Title: "50 clients ignore what they are told, in a tight loop, beside 50 polite ones; escalation = \"" + how + "\"",
 		Shows: `Refusing is cheap, but not if it is all that one does. Whoever comes back at once, again and again, gets the answer later;
 a conversation costs nothing while it waits. Where that is allowed, they are shut out for a while.`,
@@ -141,7 +142,7 @@ a conversation costs nothing while it waits. Where that is allowed, they are shu
 		Source:  "RFC 6585 and GitHub: refuse, then slow down, then block",
 		Checks:  []string{"served >= 99% of polite", fmt.Sprintf("relief >= %d", relief), "release-ms <= 30000ms"},
 		Samples: true,
-		Before: func(ctx context.Context, s *Scene) error {
+		Before: func(ctx context.Context, s *scenario.Scene) error {
 			// What the polite cost alone, and what the others cost who are only ever refused.
 			front, err := s.Stage.Rival(ctx, s.Target, plan("none"))
 			if err != nil {
@@ -149,7 +150,7 @@ a conversation costs nothing while it waits. Where that is allowed, they are shu
 			}
 			defer func() { _ = front.End() }() // what it measured counts, not how it ends
 			for name, streams := range map[string][]bench.Stream{"cpu-polite-share": {polite}, "cpu-ignored-share": {polite, rude}} {
-				if err := s.noteCPU(ctx, front, name, streams); err != nil {
+				if err := noteCPU(ctx, s, front, name, streams); err != nil {
 					return err
 				}
 			}
@@ -160,11 +161,11 @@ a conversation costs nothing while it waits. Where that is allowed, they are shu
 }
 
 // noteCPU is the CPU that a front uses for some streams, in percent of a core.
-func (s *Scene) noteCPU(ctx context.Context, front *stage.Front, name string, streams []bench.Stream) error {
+func noteCPU(ctx context.Context, s *scenario.Scene, front *stage.Front, name string, streams []bench.Stream) error {
 	const length = 4 * time.Second
 	alone := *s
 	alone.Front, alone.URL = front, front.URL(stage.Role, stage.Database)
-	alone.samples = nil
+	alone.Seen = nil
 	before, _, err := front.Usage()
 	if err != nil {
 		return err
@@ -174,33 +175,33 @@ func (s *Scene) noteCPU(ctx context.Context, front *stage.Front, name string, st
 		return err
 	}
 	after, _, err := front.Usage()
-	s.Outcome.note(name, 100*(after-before).Seconds()/r.Took.Seconds())
+	s.Outcome.Note(name, 100*(after-before).Seconds()/r.Took.Seconds())
 	return err
 }
 
 // noteRelief compares the CPU with and without escalation, and waits for its end.
-func noteRelief(ctx context.Context, s *Scene) error {
+func noteRelief(ctx context.Context, s *scenario.Scene) error {
 	// In the first seconds the levels are reached.
-	from, to := scale(5*time.Second, s.Options.Scale), s.Load.Length()
-	escalated := 100 * s.samples.CPUBetween(from, to).Seconds() / (to - from).Seconds()
+	from, to := s.Scaled(5*time.Second), s.Load.Length()
+	escalated := 100 * s.Seen.CPUBetween(from, to).Seconds() / (to - from).Seconds()
 	polite, ignored := s.Outcome.Extra["cpu-polite-share"], s.Outcome.Extra["cpu-ignored-share"]
-	s.Outcome.note("cpu-escalated-share", escalated)
+	s.Outcome.Note("cpu-escalated-share", escalated)
 	// What is left of it may well be less than what the polite ones cost in another run.
-	s.Outcome.note("relief", (ignored-polite)/max(escalated-polite, 0.001))
+	s.Outcome.Note("relief", (ignored-polite)/max(escalated-polite, 0.001))
 	begin := time.Now()
 	for end := begin.Add(time.Minute); time.Now().Before(end); {
-		if conn, err := s.connect(ctx, "rude", "rude-0"); err == nil {
+		if conn, err := s.Connect(ctx, "rude", "rude-0"); err == nil {
 			err = ask(ctx, conn)
 			_ = conn.Close(ctx) // it has done its work
 			if err == nil {
-				s.Outcome.note("release-ms", inMillis(time.Since(begin)))
+				s.Outcome.Note("release-ms", scenario.Millis(time.Since(begin)))
 				return nil
 			}
 		}
-		if !waitUntil(ctx, time.Now().Add(time.Second)) {
+		if !scenario.WaitUntil(ctx, time.Now().Add(time.Second)) {
 			return context.Cause(ctx)
 		}
 	}
-	s.Outcome.note("release-ms", nan())
+	s.Outcome.Note("release-ms", math.NaN())
 	return nil
 }

@@ -1,4 +1,4 @@
-package scenario
+package experiment
 
 import (
 	"context"
@@ -7,23 +7,24 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/bench"
+	"github.com/pgweir/pgweir/cmd/internal/bench/scenario"
 	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
 )
 
 // clientScenarios are about what clients do and see.
-func clientScenarios() []Scenario {
-	return []Scenario{
+func clientScenarios() []scenario.Scenario {
+	return []scenario.Scenario{
 		connectionsKept(), deadlines(), burstOfTwo(),
 		pages("E23-10", 10, 0), pages("E23-40", 40, 0), pages("E23-lognormal", 10, 1), transfers(), probes(),
 	}
 }
 
 // connectionsKept has drivers with prepared statements in an overload.
-func connectionsKept() Scenario {
+func connectionsKept() scenario.Scenario {
 	stream := func(name string, p bench.Protocol) bench.Stream {
 		return bench.Stream{Name: name, Share: 1, Protocol: p, Patience: 5 * time.Second, Queries: nap(50 * time.Millisecond)}
 	}
-	return Scenario{
+	return scenario.Scenario{
 		Name: "E16", Title: "twice what fits for 30 s from clients that speak as drivers do; who has to connect again?",
 		Shows: `A refusal that ends the session makes every client log in again, which costs more than what was refused. pgweir's
 refusals are errors like any other: the session goes on, and DETAIL and HINT can be read by programs.`,
@@ -40,21 +41,21 @@ refusals are errors like any other: the session goes on, and DETAIL and HINT can
 		Source:  "PgBouncer ends the session of whoever has waited for too long (FATAL 08P01)",
 		Checks:  []string{"reconnects = 0", "refused >= 100", "readable = 1", "errors = 0"},
 		Samples: true,
-		After: func(_ context.Context, s *Scene) error {
+		After: func(_ context.Context, s *scenario.Scene) error {
 			readable := 0.0
 			if e := s.Outcome.Result.Refusal; e != nil {
-				if _, ok := retryAfter(e); ok && e.Detail != "" {
+				if _, ok := scenario.RetryAfter(e); ok && e.Detail != "" {
 					readable = 1
 				}
 			}
-			s.Outcome.note("readable", readable)
+			s.Outcome.Note("readable", readable)
 			return nil
 		},
 	}
 }
 
 // deadlines has three kinds of statements of very different length.
-func deadlines() Scenario {
+func deadlines() scenario.Scenario {
 	const patience = 500 * time.Millisecond
 	// The mean of a log-normal distribution is its median times exp(sigma^2/2).
 	stream := func(name string, median, share float64) bench.Stream {
@@ -66,7 +67,7 @@ func deadlines() Scenario {
 			}},
 		}
 	}
-	return Scenario{
+	return scenario.Scenario{
 		Name: "E17", Title: "1.6 times what fits on 10 slots, three kinds of statements (log-normal, medians 10, 40, 150 ms), clients leave after 500 ms",
 		Shows: `Clients say how long they will wait. What cannot end in time is refused before it begins, and what does not end in time
 is cancelled; no kind of statement is shut out for being long.`,
@@ -96,7 +97,7 @@ is cancelled; no kind of statement is shut out for being long.`,
 			"wasted-time-share <= 12%", "timeouts-share <= 1%", "refused-share <= 99% of short", "refused-share <= 99% of middle", "refused-share <= 99% of long",
 		},
 		Samples: true,
-		After: func(ctx context.Context, s *Scene) error {
+		After: func(ctx context.Context, s *scenario.Scene) error {
 			if err := noteMetric("wasted-metric", "wasted_seconds_total")(ctx, s); err != nil {
 				return err
 			}
@@ -108,9 +109,9 @@ is cancelled; no kind of statement is shut out for being long.`,
 // noteWastedTime works out which part of the servers' busy time was for nobody: what was
 // served was its clients' own, from the grant on, and that is not known; what its work
 // takes is.
-func noteWastedTime(s *Scene) error {
+func noteWastedTime(s *scenario.Scene) error {
 	r := s.Outcome.Result
-	busy := s.samples.busyTime(0, r.Took+time.Minute)
+	busy := s.Seen.BusyTime(0, r.Took+time.Minute)
 	useful := time.Duration(0)
 	due := map[time.Duration]time.Duration{} // arrivals' work by their time
 	for a := range s.Load.Arrivals() {
@@ -124,17 +125,17 @@ func noteWastedTime(s *Scene) error {
 	if busy <= 0 {
 		return errors.New("no server was seen at work")
 	}
-	s.Outcome.note("wasted-time-share", max(0, 100*(1-float64(useful)/float64(busy))))
+	s.Outcome.Note("wasted-time-share", max(0, 100*(1-float64(useful)/float64(busy))))
 	return nil
 }
 
 // burstOfTwo is a healthy load with short bursts.
-func burstOfTwo() Scenario {
+func burstOfTwo() scenario.Scenario {
 	var list []bench.Phase
 	for range 20 {
 		list = append(list, bench.Phase{Rate: 600, For: 950 * time.Millisecond}, bench.Phase{Name: "burst", Rate: 2000, For: 50 * time.Millisecond})
 	}
-	return Scenario{
+	return scenario.Scenario{
 		Name: "E21", Title: "60 % load with bursts of twice what fits for 50 ms in every second: 10 slots of 10 ms",
 		Shows: `A burst is no overload: it drains by itself. Every refusal here is a false one, and pgweir counts those by looking at what
 happened afterwards.`,
@@ -147,21 +148,21 @@ happened afterwards.`,
 		Columns: []string{"arrived", "refused", "refused-share", "false-refusals", "p50", "p99", "timeouts"},
 		Source:  "Amazon counts such false positives",
 		Checks:  []string{"refused-share <= 0.1%", "false-share <= 0.1%"},
-		After: func(ctx context.Context, s *Scene) error {
+		After: func(ctx context.Context, s *scenario.Scene) error {
 			if err := noteMetric("false-refusals", "false_refusals")(ctx, s); err != nil {
 				return err
 			}
-			s.Outcome.note("false-share", 100*s.Outcome.Extra["false-refusals"]/max(1, float64(s.Outcome.Result.Counts.Arrived)))
+			s.Outcome.Note("false-share", 100*s.Outcome.Extra["false-refusals"]/max(1, float64(s.Outcome.Result.Counts.Arrived)))
 			return nil
 		},
 	}
 }
 
 // pages are requests of many statements, which are worth nothing unless all are served.
-func pages(name string, statements int, sigma float64) Scenario {
+func pages(name string, statements int, sigma float64) scenario.Scenario {
 	// 5 slots of 10 ms are 500 statements per second.
 	capacity := 500 / float64(statements)
-	s := Scenario{
+	s := scenario.Scenario{
 		Name: name, Group: "E23", Title: fmt.Sprintf("pages of %d statements of 10 ms each, at twice what fits on 5 slots; a page fails with its first refusal, and after 2 s", statements),
 		Shows: `Judged one by one, twice as many statements as fit means that half are refused, and hardly a page gets all of its own.
 Whoever has begun goes first, so that the pages which are let in are finished.`,
@@ -182,7 +183,7 @@ Whoever has begun goes first, so that the pages which are let in are finished.`,
 		Source:  "our simulation: 24.7 of 50 pages/s, half of the server time wasted, when each statement is judged alone; 49.9/s when begun pages go first",
 		Checks:  []string{"page-share >= 95%", "broken-share <= 5%"},
 		Samples: true,
-		After: func(_ context.Context, s *Scene) error {
+		After: func(_ context.Context, s *scenario.Scene) error {
 			notePages(s, capacity)
 			return nil
 		},
@@ -198,8 +199,8 @@ const pagePatience = 2 * time.Second
 
 // notePages works out how many pages were finished in time, of those that would fit, and how
 // much of what the servers did was for the others.
-func notePages(s *Scene, capacity float64) {
-	from := scale(2*time.Second, s.Options.Scale) // nobody has to wait at first
+func notePages(s *scenario.Scene, capacity float64) {
+	from := s.Scaled(2 * time.Second) // nobody has to wait at first
 	pages, useful, all := 0, 0, 0
 	for _, r := range s.Outcome.Result.Records {
 		if r.Due < from {
@@ -212,9 +213,9 @@ func notePages(s *Scene, capacity float64) {
 		}
 	}
 	perSecond := float64(pages) / (s.Load.Length() - from).Seconds()
-	s.Outcome.note("pages-per-s", perSecond)
-	s.Outcome.note("page-share", 100*perSecond/capacity)
-	s.Outcome.note("broken-share", 100*float64(all-useful)/max(1, float64(all)))
+	s.Outcome.Note("pages-per-s", perSecond)
+	s.Outcome.Note("page-share", 100*perSecond/capacity)
+	s.Outcome.Note("broken-share", 100*float64(all-useful)/max(1, float64(all)))
 }
 
 // Accounts of transfers, and what each has at first.
@@ -224,7 +225,7 @@ const (
 )
 
 // transfers move money and must not lose any.
-func transfers() Scenario {
+func transfers() scenario.Scenario {
 	move := []string{
 		"BEGIN", "UPDATE account SET balance = balance - 1 WHERE id = 1 + ({id} + 1) % 1000",
 		"SELECT pg_sleep({seconds})", "UPDATE account SET balance = balance + 1 WHERE id = 1 + {id} % 1000", "COMMIT",
@@ -233,7 +234,7 @@ func transfers() Scenario {
 		return []bench.Query{{Statements: statements, GoOn: goOn, IDs: accounts, Work: bench.Work{Mean: 20 * time.Millisecond}}}
 	}
 	together := move[0] + "; " + move[1] + "; " + move[2] + "; " + move[3] + "; " + move[4]
-	return Scenario{
+	return scenario.Scenario{
 		Name: "E24", Title: "transfers between accounts at three times what fits; scripts go on after errors",
 		Shows: `BEGIN; UPDATE; UPDATE; COMMIT. If the BEGIN is refused and the script goes on, its halves are committed one by one. pgweir
 never refuses a BEGIN, and after a refusal the transaction is failed, as it would be with Postgres.`,
@@ -260,7 +261,7 @@ never refuses a BEGIN, and after a refusal the transaction is failed, as it woul
 }
 
 // auditBooks compares what the accounts hold with what they began with.
-func auditBooks(ctx context.Context, s *Scene) error {
+func auditBooks(ctx context.Context, s *scenario.Scene) error {
 	conn, err := s.Stage.Connect(ctx, stage.Database)
 	if err != nil {
 		return err
@@ -270,14 +271,14 @@ func auditBooks(ctx context.Context, s *Scene) error {
 	if err := conn.QueryRow(ctx, "SELECT sum(balance), sum(abs(balance - $1)) FROM account", deposit).Scan(&sum, &moved); err != nil {
 		return err
 	}
-	s.Outcome.note("books-off", float64(sum-accounts*deposit))
-	s.Outcome.note("moved", float64(moved))
+	s.Outcome.Note("books-off", float64(sum-accounts*deposit))
+	s.Outcome.Note("moved", float64(moved))
 	return nil
 }
 
 // probes are what drivers' pools send before they give a connection away.
-func probes() Scenario {
-	return Scenario{
+func probes() scenario.Scenario {
+	return scenario.Scenario{
 		Name: "E25", Title: "clients test their connection with SELECT 1 before each request, at twice what fits on 5 slots of 50 ms",
 		Shows: `Drivers' pools close a connection whose probe was refused, and open another: a refusal would become a login. Probes have a
 lane of their own and are neither refused nor invented.`,

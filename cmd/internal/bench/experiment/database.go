@@ -1,4 +1,4 @@
-package scenario
+package experiment
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/bench"
+	"github.com/pgweir/pgweir/cmd/internal/bench/scenario"
 	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
 )
 
 // databaseScenarios are about what the database does, and what is done to it.
-func databaseScenarios() []Scenario {
-	return []Scenario{
+func databaseScenarios() []scenario.Scenario {
+	return []scenario.Scenario{
 		timeoutTrap("E4-close", bench.Close, "close their connections"),
 		timeoutTrap("E4-cancel", bench.Cancel, "send a cancel request"),
 		timeoutTrap("E4-walk", bench.Walk, "just do not listen any more; pgweir knows their deadline"),
@@ -21,8 +22,8 @@ func databaseScenarios() []Scenario {
 }
 
 // timeoutTrap has clients that leave long before their work is done.
-func timeoutTrap(name string, leave bench.Leave, how string) Scenario {
-	return Scenario{
+func timeoutTrap(name string, leave bench.Leave, how string) scenario.Scenario {
+	return scenario.Scenario{
 		Name: name, Group: "E4", Title: "40 clients ask at once for 500 ms of work each on 4 slots, and after 100 ms they " + how,
 		Shows: `A slot that is given on when the client leaves, while the database works on, is no bound: it has been seen to run 20
 statements under a limit of 4. pgweir cancels for whoever has left, and the slot is free when the server says so.`,
@@ -39,26 +40,26 @@ statements under a limit of 4. pgweir cancels for whoever has left, and the slot
 		Source:  "a race of timers: 20 running at most and 16 left; with a signal that is passed on: 4 and 0",
 		Checks:  []string{"busy <= 4", "left-ms <= 50ms", "wasted = 0"},
 		Samples: true,
-		After: func(_ context.Context, s *Scene) error {
-			s.Outcome.note("busy", float64(s.samples.mostBusy(0, time.Minute)))
+		After: func(_ context.Context, s *scenario.Scene) error {
+			s.Outcome.Note("busy", float64(s.Seen.MostBusy(0, time.Minute)))
 			last := time.Duration(0)
 			for _, r := range s.Outcome.Result.Records {
 				last = max(last, r.Sent+r.Took)
 			}
-			s.Outcome.note("left-ms", inMillis(s.samples.restAfter(last)))
+			s.Outcome.Note("left-ms", scenario.Millis(s.Seen.RestAfter(last)))
 			return nil
 		},
 	}
 }
 
 // freeze stops the database for a while.
-func freeze(length time.Duration) func(context.Context, *Scene) error {
-	return func(ctx context.Context, s *Scene) error {
+func freeze(length time.Duration) func(context.Context, *scenario.Scene) error {
+	return func(ctx context.Context, s *scenario.Scene) error {
 		thaw, err := s.Stage.Cluster.Freeze()
 		if err != nil {
 			return err
 		}
-		waitUntil(ctx, time.Now().Add(scale(length, s.Options.Scale)))
+		scenario.WaitUntil(ctx, time.Now().Add(s.Scaled(length)))
 		return thaw()
 	}
 }
@@ -69,9 +70,9 @@ const (
 	frozenFor = 30 * time.Second
 )
 
-func frozen() Scenario {
+func frozen() scenario.Scenario {
 	const most = time.Second // max_wait
-	return Scenario{
+	return scenario.Scenario{
 		Name: "E10", Title: "2,000 clients on 90 slots while the database stands still for 30 s; nobody may wait for a slot for more than 1 s",
 		Shows: `A pool that gives a slot to a waiter whose time was over makes the next one late as well: it has been seen to stay slow
 for minutes, with nearly all slots idle, after the database was back.`,
@@ -86,14 +87,14 @@ for minutes, with nearly all slots idle, after the database was back.`,
 			Phases: []bench.Phase{{For: frozenAt + frozenFor + 10*time.Second}}, MaxSessions: 2100, Window: 5 * time.Second,
 			Streams: []bench.Stream{{Name: "clients", Clients: 2000, Think: 500 * time.Millisecond, Queries: nap(50 * time.Millisecond)}},
 		},
-		Events:  []Event{{At: frozenAt, Name: "the database freezes", Do: freeze(frozenFor)}},
+		Events:  []scenario.Event{{At: frozenAt, Name: "the database freezes", Do: freeze(frozenFor)}},
 		Columns: []string{"goodput in 0s-5s", "goodput in 36s-45s", "busy-after", "late", "p99 in 36s-45s", "refused", "errors"},
 		Source:  "vitess#20310: successful waits of 1,147 to 1,207 ms for 13.6 minutes, 900 slots in use down to 10.75",
 		Checks:  []string{"late = 0", "busy-after >= 81", "p99 <= 1100ms in 36s-45s", "errors = 0"},
 		Samples: true,
-		After: func(_ context.Context, s *Scene) error {
-			thawed := scale(frozenAt+frozenFor, s.Options.Scale)
-			s.Outcome.note("busy-after", float64(s.samples.mostBusy(thawed, thawed+time.Second)))
+		After: func(_ context.Context, s *scenario.Scene) error {
+			thawed := s.Scaled(frozenAt + frozenFor)
+			s.Outcome.Note("busy-after", float64(s.Seen.MostBusy(thawed, thawed+time.Second)))
 			late := 0
 			for _, r := range s.Outcome.Result.Records {
 				// Those who ran when the database froze, and those who came while it stood and got
@@ -103,15 +104,15 @@ for minutes, with nearly all slots idle, after the database was back.`,
 					late++
 				}
 			}
-			s.Outcome.note("late", float64(late))
+			s.Outcome.Note("late", float64(late))
 			return nil
 		},
 	}
 }
 
 // retryStorm has clients that ask again, and a database that stands still for three seconds.
-func retryStorm(name string, honour bool) Scenario {
-	s := Scenario{
+func retryStorm(name string, honour bool) scenario.Scenario {
+	s := scenario.Scenario{
 		Name: name, Title: "80/s on 5 slots of 50 ms; 3 s without the database; clients try up to 4 times within 100 ms",
 		Shows: `Retries keep an overload alive that has no other cause any more: with an unbounded queue nothing is ever served again.
 Refusing early, and telling when to come back, ends it at once.`,
@@ -124,7 +125,7 @@ Refusing early, and telling when to come back, ends it at once.`,
 				Retry: bench.Retry{Most: 3, Delay: 100 * time.Millisecond, Honour: honour},
 			}},
 		},
-		Events:  []Event{{At: 5 * time.Second, Name: "the database freezes", Do: freeze(3 * time.Second)}},
+		Events:  []scenario.Event{{At: 5 * time.Second, Name: "the database freezes", Do: freeze(3 * time.Second)}},
 		Columns: []string{"goodput in 0s-5s", "goodput in 5s-10s", "goodput in 10s-15s", "goodput in 15s-20s", "attempts", "timeouts", "wasted"},
 		Published: map[string][]string{
 			"pgweir:fifo":    {"80", "0", "0", "0", "3.39"},
@@ -145,8 +146,8 @@ Refusing early, and telling when to come back, ends it at once.`,
 }
 
 // standbyStopped has a standby that writes wait for, and that does not answer.
-func standbyStopped() Scenario {
-	return Scenario{
+func standbyStopped() scenario.Scenario {
+	return scenario.Scenario{
 		Name: "E26", Title: "a synchronous standby stops; clients give up their writes and their reads after 300 ms",
 		Shows: `Postgres answers "success" to a write whose wait for the standby is cancelled, although it may be lost. So pgweir never
 cancels a write while there is a synchronous standby, nor passes on a client's cancel request for one; reads it cancels as ever.`,
@@ -183,7 +184,7 @@ cancels a write while there is a synchronous standby, nor passes on a client's c
 
 // stopStandby makes a standby, freezes it, sends the load and counts in the server's log what
 // was cancelled.
-func stopStandby(ctx context.Context, s *Scene) (err error) {
+func stopStandby(ctx context.Context, s *scenario.Scene) (err error) {
 	standby, err := s.Stage.Cluster.Standby(ctx)
 	if err != nil {
 		return err
@@ -194,27 +195,27 @@ func stopStandby(ctx context.Context, s *Scene) (err error) {
 		return err
 	}
 	// pgweir has to hear of it, as it would long before a standby stops.
-	waitUntil(ctx, time.Now().Add(6*time.Second))
+	scenario.WaitUntil(ctx, time.Now().Add(6*time.Second))
 	thaw, err := standby.Freeze()
 	if err != nil {
 		return err
 	}
 	s.Outcome.Result, err = s.Send(ctx, s.Load)
 	if err == nil {
-		waitUntil(ctx, time.Now().Add(3*time.Second)) // cancels that come late count as well
-		err = s.countCancelled()
+		scenario.WaitUntil(ctx, time.Now().Add(3*time.Second)) // cancels that come late count as well
+		err = countCancelled(s)
 	}
 	return errors.Join(err, thaw())
 }
 
 // countCancelled reads the database's log.
-func (s *Scene) countCancelled() error {
+func countCancelled(s *scenario.Scene) error {
 	log, err := s.Stage.Cluster.Log()
 	if err != nil {
 		return err
 	}
-	s.Outcome.note("writes-cancelled", float64(strings.Count(log, "canceling wait for synchronous replication")))
-	s.Outcome.note("reads-cancelled", float64(strings.Count(log, "canceling statement due to user request")))
+	s.Outcome.Note("writes-cancelled", float64(strings.Count(log, "canceling wait for synchronous replication")))
+	s.Outcome.Note("reads-cancelled", float64(strings.Count(log, "canceling statement due to user request")))
 	return nil
 }
 
@@ -229,15 +230,15 @@ func restartLoad() bench.Load {
 	}
 }
 
-func poolerRestarted() Scenario {
-	return Scenario{
+func poolerRestarted() scenario.Scenario {
+	return scenario.Scenario{
 		Name: "E28-pooler", Group: "E28", Title: "the pooler is restarted under 80 % load: 400/s on 10 slots of 20 ms",
 		Shows: `A pooler that has just started has no server connections. Whoever comes meanwhile waits for those: the clock of max_wait
 runs only when every connection is open that may be.`,
 		Against: "pgweir:guard,pgbouncer",
 		Plan:    stage.Plan{Slots: 10},
 		Load:    restartLoad(),
-		Events: []Event{{At: 5 * time.Second, Name: "the pooler restarts", Do: func(ctx context.Context, s *Scene) error {
+		Events: []scenario.Event{{At: 5 * time.Second, Name: "the pooler restarts", Do: func(ctx context.Context, s *scenario.Scene) error {
 			if s.Front.Process() == nil {
 				return errors.New("there is no pooler")
 			}
@@ -252,7 +253,7 @@ runs only when every connection is open that may be.`,
 }
 
 // noteRefusals counts refused attempts, also of requests that were served in the end.
-func noteRefusals(_ context.Context, s *Scene) error {
+func noteRefusals(_ context.Context, s *scenario.Scene) error {
 	refusals := 0
 	for _, r := range s.Outcome.Result.Records {
 		// A pooler that is going away, or a server that is, is no queue.
@@ -260,20 +261,20 @@ func noteRefusals(_ context.Context, s *Scene) error {
 			refusals++
 		}
 	}
-	s.Outcome.note("refusals", float64(refusals))
+	s.Outcome.Note("refusals", float64(refusals))
 	return nil
 }
 
-func postgresRestarted() Scenario {
+func postgresRestarted() scenario.Scenario {
 	s := poolerRestarted()
 	s.Name = "E28-postgres"
 	s.Title = "PostgreSQL is restarted under 80 % load: 400/s on 10 slots of 20 ms"
 	s.OwnPostgres = true
 	s.Samples = false
-	s.Events = []Event{{At: 5 * time.Second, Name: "PostgreSQL restarts", Do: func(ctx context.Context, s *Scene) error {
+	s.Events = []scenario.Event{{At: 5 * time.Second, Name: "PostgreSQL restarts", Do: func(ctx context.Context, s *scenario.Scene) error {
 		begin := time.Now()
 		err := s.Stage.Cluster.Restart(ctx)
-		s.Outcome.note("away-ms", inMillis(time.Since(begin)))
+		s.Outcome.Note("away-ms", scenario.Millis(time.Since(begin)))
 		return err
 	}}}
 	s.Columns = append(s.Columns, "away-ms")

@@ -1,16 +1,17 @@
-package scenario
+package experiment
 
 import (
 	"context"
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/bench"
+	"github.com/pgweir/pgweir/cmd/internal/bench/scenario"
 	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
 )
 
 // fairScenarios are about who gets how much.
-func fairScenarios() []Scenario {
-	return []Scenario{greedyLimited(), greedyAlone(), threeUsers(), inflation(), manyKeys()}
+func fairScenarios() []scenario.Scenario {
+	return []scenario.Scenario{greedyLimited(), greedyAlone(), threeUsers(), inflation(), manyKeys()}
 }
 
 // nap is a query that binds a server for a time.
@@ -19,7 +20,7 @@ func nap(d time.Duration) []bench.Query {
 }
 
 // greedyLimited is the greedy client under a rate of its own.
-func greedyLimited() Scenario {
+func greedyLimited() scenario.Scenario {
 	s := greedyAlone()
 	s.Name = "E3i"
 	s.Title = "E3 with a rate for each client: 150/s, burst 15"
@@ -36,8 +37,8 @@ func greedyLimited() Scenario {
 }
 
 // greedyAlone is the greedy client with nothing but the queue between it and the others.
-func greedyAlone() Scenario {
-	return Scenario{
+func greedyAlone() scenario.Scenario {
+	return scenario.Scenario{
 		Name: "E3ii", Group: "E3", Title: "one client sends 400/s beside a hundred that send 1/s each, on 10 slots of 30 ms",
 		Shows: `Nobody has a limit. In a common queue the greedy client crowds out a third of the others' requests; served fairly by
 tenant, it gets what the others leave.`,
@@ -72,12 +73,12 @@ tenant, it gets what the others leave.`,
 }
 
 // threeUsers is PgBouncer's issue 131.
-func threeUsers() Scenario {
+func threeUsers() scenario.Scenario {
 	const clients, each = 15, 333
 	stream := func(role string) bench.Stream {
 		return bench.Stream{Name: role, User: role, Clients: clients, Each: each, Patience: 30 * time.Second, Queries: nap(10 * time.Millisecond)}
 	}
-	return Scenario{
+	return scenario.Scenario{
 		Name: "E9", Title: "three users with 15 clients each share 10 server connections; 5,000 queries each",
 		Shows: `Poolers that keep a connection for a user as long as it has work let the first user finish first, and the last one wait
 until it times out. Served fairly by role, all three finish together.`,
@@ -99,8 +100,8 @@ until it times out. Served fairly by role, all three finish together.`,
 }
 
 // inflation is a batch that calls all of its work critical.
-func inflation() Scenario {
-	return Scenario{
+func inflation() scenario.Scenario {
+	return scenario.Scenario{
 		Name: "E18", Title: "a batch tags everything critical: 150/s beside 50/s of honest critical work, on 5 slots of 50 ms",
 		Shows: `A class is only a claim. The role of the batch may have three tenths of its work above its class; the rest is
 demoted, and the honest work is served as if it were alone.`,
@@ -130,19 +131,19 @@ demoted, and the honest work is served as if it were alone.`,
 }
 
 // noteMetric takes over the sum of pgweir's metrics whose name has a word in it.
-func noteMetric(name, word string) func(context.Context, *Scene) error {
-	return func(ctx context.Context, s *Scene) error {
+func noteMetric(name, word string) func(context.Context, *scenario.Scene) error {
+	return func(ctx context.Context, s *scenario.Scene) error {
 		all, err := s.Front.Metrics(ctx)
 		if err != nil || all == nil {
 			return err
 		}
-		s.Outcome.note(name, sumOf(all, word))
+		s.Outcome.Note(name, sumOf(all, word))
 		return nil
 	}
 }
 
 // manyKeys has more pairs of role and database than half of the servers.
-func manyKeys() Scenario {
+func manyKeys() scenario.Scenario {
 	var streams []bench.Stream
 	roles := []string{"usera", "userb", "userc"}
 	databases := []string{"shopa", "shopb", "shopc"}
@@ -154,7 +155,7 @@ func manyKeys() Scenario {
 			})
 		}
 	}
-	return Scenario{
+	return scenario.Scenario{
 		Name: "E27", Title: "3 roles in 3 databases on 10 server connections, 10 ms of work, all busy",
 		Shows: `A server connection belongs to one role and database. If the next in line always gets the next place, nearly every
 transaction closes a connection and opens another; with affinity they stay, and all nine are served alike.`,

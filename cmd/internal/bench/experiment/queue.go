@@ -1,11 +1,13 @@
-package scenario
+package experiment
 
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/bench"
+	"github.com/pgweir/pgweir/cmd/internal/bench/scenario"
 	"github.com/pgweir/pgweir/cmd/internal/bench/stage"
 )
 
@@ -24,8 +26,8 @@ const endless = `max_wait = "60s"
 	max_waiting = 1000000`
 
 // queueScenarios are about who waits, for how long, and who is refused.
-func queueScenarios() []Scenario {
-	return []Scenario{seedLoad(), seedLognormal(), seedComputed(), rush(), codelReference(), tenfold()}
+func queueScenarios() []scenario.Scenario {
+	return []scenario.Scenario{seedLoad(), seedLognormal(), seedComputed(), rush(), codelReference(), tenfold()}
 }
 
 // seedPlan has the five slots, and the bounds that each policy is published with.
@@ -93,8 +95,8 @@ func publishedRows() map[string][]string {
 	}
 }
 
-func seedLoad() Scenario {
-	return Scenario{
+func seedLoad() scenario.Scenario {
+	return scenario.Scenario{
 		Name: "E1", Title: "80/s for 5 s, 200/s for 10 s, 80/s for 10 s on 5 slots of 50 ms; clients leave after 1 s",
 		Shows: `Twice what fits, for ten seconds. An unbounded queue serves nobody in time, not even after the overload: it works for
 clients that have left. Each of the other policies trades one thing for another; the guard is to have it all: full goodput at
@@ -114,7 +116,7 @@ the latency of a good day, every critical request, quick refusals, no client tha
 	}
 }
 
-func seedLognormal() Scenario {
+func seedLognormal() scenario.Scenario {
 	s := seedLoad()
 	s.Name, s.Group = "E1-lognormal", "E1-all"
 	s.Title = "E1 with work of the same mean and a log-normal distribution (sigma 1): nothing exact to estimate"
@@ -130,7 +132,7 @@ func seedLognormal() Scenario {
 }
 
 // seedComputed is E1 with work that costs CPU: how much fits is measured first.
-func seedComputed() Scenario {
+func seedComputed() scenario.Scenario {
 	s := seedLognormal()
 	s.Name, s.Group = "E1-cpu", "E1-all"
 	s.Title = "E1 with log-normal work that keeps a core busy (mean 50 ms), at 0.8x, 2x and 0.8x of what fits, which is measured first"
@@ -140,7 +142,7 @@ func seedComputed() Scenario {
 	s.Checks = []string{
 		"goodput-share >= 90%", "served >= 98% of critical in 10s-15s", "timeouts-share <= 2% in 10s-15s", "served >= 95% in 15s-20s",
 	}
-	s.Instead = func(ctx context.Context, sc *Scene) error {
+	s.Instead = func(ctx context.Context, sc *scenario.Scene) error {
 		capacity, loops, err := measureCapacity(ctx, sc, sc.Plan.Slots)
 		if err != nil {
 			return err
@@ -154,7 +156,7 @@ func seedComputed() Scenario {
 		if sc.Outcome.Result, err = sc.Send(ctx, load); err != nil {
 			return err
 		}
-		good, _ := sc.Outcome.Value(Metric{Name: "goodput", From: 10 * time.Second, To: 15 * time.Second})
+		good, _ := sc.Outcome.Value(scenario.Metric{Name: "goodput", From: 10 * time.Second, To: 15 * time.Second})
 		sc.Outcome.Extra["goodput-share"] = 100 * good / capacity
 		return nil
 	}
@@ -163,7 +165,7 @@ func seedComputed() Scenario {
 
 // measureCapacity is how many of the scenario's first stream's requests per second as many
 // clients get done as there are slots. A row of the database's own loop is timed before.
-func measureCapacity(ctx context.Context, s *Scene, clients int) (perSecond, loopsPerMS float64, err error) {
+func measureCapacity(ctx context.Context, s *scenario.Scene, clients int) (perSecond, loopsPerMS float64, err error) {
 	direct := bench.Target{Name: "calibration", URL: s.Stage.DirectURL(stage.Role, stage.Database), Apart: true}
 	if loopsPerMS, err = bench.Calibrate(ctx, direct); err != nil {
 		return 0, 0, err
@@ -185,9 +187,9 @@ func measureCapacity(ctx context.Context, s *Scene, clients int) (perSecond, loo
 	return float64(served) / r.Took.Seconds(), loopsPerMS, nil
 }
 
-func rush() Scenario {
+func rush() scenario.Scenario {
 	tenants := names("client", 100)
-	return Scenario{
+	return scenario.Scenario{
 		Name: "E2", Title: "500/s for 5 s from 100 clients on 10 slots of 30 ms, and one request afterwards",
 		Shows: `A queue for everybody against a short one: nearly twice as many are served, in an eighth of the time, and whoever comes
 after the rush is served at once.`,
@@ -197,7 +199,7 @@ after the rush is served at once.`,
 			ByPolicy: map[string]string{
 				"fifo":    endless + "\non_disconnect = \"finish\"",
 				"bounded": "max_waiting = 10",
-				"guard":   "deadline = \"1s\"",
+				"guard":   "max_wait = \"50ms\"",
 			},
 			Tuned: seedPlan().Tuned,
 		},
@@ -216,32 +218,32 @@ after the rush is served at once.`,
 		Source:  pressure,
 		Checks:  []string{"served-count >= 1616", "p99 <= 90ms", "next-ms <= 35ms", "refusal-p99 <= 5ms"},
 		Samples: true, // it needs a stage
-		Events:  []Event{{At: 5 * time.Second, Name: "one more request", Do: nextRequest(30 * time.Millisecond)}},
+		Events:  []scenario.Event{{At: 5 * time.Second, Name: "one more request", Do: nextRequest(30 * time.Millisecond)}},
 	}
 }
 
 // nextRequest measures how long one request takes, over a connection of its own.
-func nextRequest(work time.Duration) func(context.Context, *Scene) error {
-	return func(ctx context.Context, s *Scene) error {
-		conn, err := s.connect(ctx, stage.Role, "next")
+func nextRequest(work time.Duration) func(context.Context, *scenario.Scene) error {
+	return func(ctx context.Context, s *scenario.Scene) error {
+		conn, err := s.Connect(ctx, stage.Role, "next")
 		if err != nil {
 			return err
 		}
 		defer func() { _ = conn.Close(ctx) }() // it has done its work
 		begin := time.Now()
 		_, err = conn.Exec(ctx, fmt.Sprintf("SELECT pg_sleep(%g)", work.Seconds())).ReadAll()
-		s.Outcome.note("next-ms", inMillis(time.Since(begin)))
-		if isRefusal(err) {
-			s.Outcome.note("next-ms", nan())
+		s.Outcome.Note("next-ms", scenario.Millis(time.Since(begin)))
+		if scenario.IsRefusal(err) {
+			s.Outcome.Note("next-ms", math.NaN())
 			return nil
 		}
 		return err
 	}
 }
 
-func codelReference() Scenario {
+func codelReference() scenario.Scenario {
 	work := bench.Work{Mean: 9 * time.Millisecond}
-	return Scenario{
+	return scenario.Scenario{
 		Name: "E15", Title: "twice what fits for 10 s: 1,000/s on 5 slots of 9 ms, and what a statement costs besides",
 		Shows: `The load of a published comparison of a queue with CoDel: one half has to be dropped by anybody, and the question is how
 long the other half waits.`,
@@ -265,11 +267,11 @@ long the other half waits.`,
 		},
 		Source: "the benchmark of github.com/bohde/codel, whose p50 and p99 are waits without the work",
 		Checks: []string{"dropped <= 0.51", "wait-p50-ms <= 10ms", "wait-p99-ms <= 40ms"},
-		After: func(_ context.Context, s *Scene) error {
+		After: func(_ context.Context, s *scenario.Scene) error {
 			sum := s.Outcome.Result.Sum(bench.Filter{})
-			s.Outcome.note("dropped", 1-sum.Share())
-			s.Outcome.note("wait-p50-ms", percentile(sum.Took, 50)-inMillis(work.Mean))
-			s.Outcome.note("wait-p99-ms", percentile(sum.Took, 99)-inMillis(work.Mean))
+			s.Outcome.Note("dropped", 1-sum.Share())
+			s.Outcome.Note("wait-p50-ms", scenario.Percentile(sum.Took, 50)-scenario.Millis(work.Mean))
+			s.Outcome.Note("wait-p99-ms", scenario.Percentile(sum.Took, 99)-scenario.Millis(work.Mean))
 			return nil
 		},
 	}
@@ -281,8 +283,8 @@ const (
 	stormFor = 20 * time.Second
 )
 
-func tenfold() Scenario {
-	return Scenario{
+func tenfold() scenario.Scenario {
+	return scenario.Scenario{
 		Name: "tenfold", Title: "ten times what fits for 20 s: 1,000/s on 5 slots of 50 ms",
 		Shows: `The pool is as good as in E1, every critical request is served, the pooler's memory does not grow, and a refusal costs
 the pooler little more than reading a message and writing another.`,
@@ -320,7 +322,7 @@ the pooler little more than reading a message and writing another.`,
 
 // serveCheaply measures the pooler's CPU time for a served statement, at the same rate as
 // refusals come later.
-func serveCheaply(ctx context.Context, s *Scene) error {
+func serveCheaply(ctx context.Context, s *scenario.Scene) error {
 	const length = 5 * time.Second
 	before, _, err := s.Front.Usage()
 	if err != nil {
@@ -345,21 +347,21 @@ func serveCheaply(ctx context.Context, s *Scene) error {
 	if served < r.Counts.Arrived*9/10 {
 		return fmt.Errorf("of %d cheap statements only %d were served: the machine is too busy to measure", r.Counts.Arrived, served)
 	}
-	s.Outcome.note("cpu-served-us", inMicros(after-before)/float64(served))
+	s.Outcome.Note("cpu-served-us", scenario.Micros(after-before)/float64(served))
 	return nil
 }
 
 // compareCosts works out what a refusal cost.
-func compareCosts(_ context.Context, s *Scene) error {
-	from, to := scale(calmFor, s.Options.Scale), scale(calmFor+stormFor, s.Options.Scale)
+func compareCosts(_ context.Context, s *scenario.Scene) error {
+	from, to := s.Scaled(calmFor), s.Scaled(calmFor+stormFor)
 	sum := s.Outcome.Result.Sum(bench.Filter{From: from, To: to})
 	served := s.Outcome.Extra["cpu-served-us"]
-	spent := inMicros(s.samples.CPUBetween(from, to)) - served*float64(sum.By[bench.Served])
+	spent := scenario.Micros(s.Seen.CPUBetween(from, to)) - served*float64(sum.By[bench.Served])
 	refused := spent / max(1, float64(len(sum.Told)))
-	s.Outcome.note("cpu-refused-us", refused)
-	s.Outcome.note("cpu-share", 100*refused/served)
+	s.Outcome.Note("cpu-refused-us", refused)
+	s.Outcome.Note("cpu-share", 100*refused/served)
 	// What grows, grows all the time: the first quarter may fill buffers.
-	quarter := s.samples.usageAt(from + (to-from)/4).Memory
-	s.Outcome.note("growth-mb", float64(s.samples.usageAt(to).Memory-quarter)/(1<<20))
+	quarter := s.Seen.UsageAt(from + (to-from)/4).Memory
+	s.Outcome.Note("growth-mb", float64(s.Seen.UsageAt(to).Memory-quarter)/(1<<20))
 	return nil
 }
