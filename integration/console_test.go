@@ -334,8 +334,9 @@ func consoleGuard(t *testing.T, o *operated) {
 		"application_name=idle", "refused=1")
 	wantRow(t, "REFUSALS", o.show(t, "pgweir", "REFUSALS").find(t, "reason=queue_full"), "workload=default", "user=app", "database=app",
 		"application_name=idle", "sqlstate=53300", "class=critical", "login=0", "client_id>0")
-	wantRow(t, "QUEUES", o.show(t, "pgweir", "QUEUES").find(t, "workload=default"), "waiting=3", "max_waiting=3", "running=4", "slots=3.6", "oldest_ms>0")
-	wantRow(t, "GUARD", o.show(t, "pgweir", "GUARD").find(t, "workload=default"), "mode=enforce", "class=critical", "goodput>0")
+	wantRow(t, "QUEUES", o.show(t, "pgweir", "QUEUES").find(t, "workload=default"), "waiting=3", "max_waiting=3", "running=4", "slots=3.6", "oldest_ms>0", "critical=3", "sheddable=0", "queue=guard")
+	wantRow(t, "GUARD", o.show(t, "pgweir", "GUARD").find(t, "workload=default"), "queue=guard", "mode=enforce", "class=critical",
+		"waiting=3", "refused=1", "refused_by=queue_full=1", "would_refuse=0", "goodput>0", "granted>4", "oldest_ms>0", "max_wait_ms=60000")
 }
 
 // consoleDrivers asks as programs do that watch PgBouncer.

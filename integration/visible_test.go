@@ -128,3 +128,50 @@ func TestTagsAreShown(t *testing.T) {
 	}
 	c.disperse(t)
 }
+
+// Whose work it is and of which class is shown by the gate's own books, and so is what a dry
+// run would have refused.
+func TestGuardIsShown(t *testing.T) {
+	t.Parallel()
+	o := operate(t, plan{slots: 4, more: "[[workload]]\nname = \"default\"\nmode = \"dry_run\"\nmax_wait = \"1m\"\n"})
+	warm := o.connect(t)
+	for range 50 { // so that it is known how long a slot is held
+		if _, err := warm.Exec(t.Context(), "select pg_sleep(0.01)"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = warm.Close(t.Context())
+	c := gather(t, o)
+	const tags = " /*pgweir.class='sheddable',pgweir.tenant='acme',pgweir.deadline_ms='1'*/"
+	late := make(chan error, 1)
+	go func() {
+		_, err := c.idle[0].Exec(t.Context(), "select 'too late'"+tags)
+		late <- err
+	}()
+	eventually(t, "a fourth waits", func() bool {
+		return o.show(t, "pgweir", "QUEUES").find(t, "workload=default")["waiting"] == "4"
+	})
+	list := o.show(t, "pgweir", "GUARD")
+	wantRow(t, "GUARD", list.find(t, "workload=default", "class=critical"), "mode=dry_run", "waiting=3", "refused=0", "would_refuse=0")
+	wantRow(t, "GUARD", list.find(t, "workload=default", "class=sheddable"), "mode=dry_run", "waiting=1", "refused=0",
+		"would_refuse=1", "would_by=deadline=1", "granted=0")
+	tenants := o.show(t, "pgweir", "TENANTS")
+	wantRow(t, "TENANTS", tenants.find(t, "tenant=waiting"), "waiting=3", "running=0", "user=app", "workload=default", "class=critical")
+	wantRow(t, "TENANTS", tenants.find(t, "tenant=acme"), "waiting=1", "running=0", "class=sheddable", "refused=0")
+	for series, want := range map[string]string{
+		`pgweir_class_waiting_clients{class="critical",upstream="main",workload="default"}`:                      "3",
+		`pgweir_class_waiting_clients{class="sheddable",upstream="main",workload="default"}`:                     "1",
+		`pgweir_would_refuse_total{class="sheddable",reason="deadline",upstream="main",workload="default"}`:      "1",
+		`pgweir_class_wait_seconds_count{class="sheddable",outcome="served",upstream="main",workload="default"}`: "0",
+	} {
+		if got := o.metric(t, series); got != want {
+			t.Errorf("%s %q, want %s", series, got, want)
+		}
+	}
+	promtool(t, o)
+	c.disperse(t)
+	if err := <-late; err != nil && sqlstate(err) != "57014" { // its deadline may stop it while it runs
+		t.Errorf("who came too late: %v", err)
+	}
+	wantRow(t, "GUARD", o.show(t, "pgweir", "GUARD").find(t, "workload=default", "class=sheddable"), "granted=1", "waiting=0", "refused=0", "goodput=0")
+}

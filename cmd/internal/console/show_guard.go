@@ -34,7 +34,7 @@ func guardViews() []view {
 			rows: snapshotRows(queues),
 		},
 		{
-			name: "TENANTS", what: "the 100 tenants that matter most: those with the most waiters, then those that used most of the slots' time",
+			name: "TENANTS", what: "whose work competes: the 100 tenants with the most waiters, then the most time on slots; those of whom nobody waits are soon forgotten",
 			columns: columns("workload", "upstream", "class", "user", "tenant", "#waiting", "#running", "#served_ms", "#granted", "#refused"),
 			rows:    tenants,
 		},

@@ -228,7 +228,8 @@ type Refusal struct {
 	Login                                 bool // it was refused at its login
 }
 
-// TenantState is the work of one tenant of a role in a class of a workload.
+// TenantState is the work of one tenant of a role in a class of a workload, since it waits
+// where others do: the gate keeps no books while there is enough for everybody.
 type TenantState struct {
 	Upstream, Workload string
 	Class              admission.Class

@@ -245,7 +245,7 @@
 
   function cell(s, cls) { return el("td", { class: cls || "", title: s }, s); }
   function number(s, hot) { return el("td", { class: "n" + (hot ? " hot" : "") }, s); }
-  const MODES = { dry_run: ["dry run", "Nothing is refused for the order of the queue; what would have been is counted."], off: ["off", "The guard is off: SHOW GUARD counts what it would have refused."] };
+  const MODES = { dry_run: ["dry run", "Nothing is refused for the order of the queue; what would have been is counted."], off: ["off", "Nothing is refused for the order of the queue."] };
   const STANDING = "The queue has not been short for a while: more comes than the slots can end. Until it is, the newest go first and the oldest are refused.";
   function badges(w) {
     const list = [];
