@@ -344,6 +344,7 @@ func (x *world) over(r *request) {
 		x.result.finished[st.index] = x.now
 	}
 	x.live--
+	x.result.End = x.now
 	x.discard(r)
 }
 

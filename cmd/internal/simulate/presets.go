@@ -68,8 +68,8 @@ func lognormal(streams []string) []string {
 
 func seedStreams(more string) []string {
 	return []string{
-		"name=critical,share=25%,class=critical,service=50ms,patience=1s,deadline=patience" + more,
-		"name=others,share=75%,class=sheddable_plus,service=50ms,patience=1s,deadline=patience" + more,
+		"name=critical,share=25%,class=critical,service=50ms,patience=1s,deadline=patience,expected=median" + more,
+		"name=others,share=75%,class=sheddable_plus,service=50ms,patience=1s,deadline=patience,expected=median" + more,
 	}
 }
 
@@ -179,11 +179,23 @@ func more(fresh []string) []Preset {
 			slots: 10, queue: past(""), load: strings.TrimSuffix(strings.Repeat("600x950ms,2000x50ms,", 20), ","), Seeds: 10, oracle: true,
 			policies: []string{"guard", "codel", "bounded"}, window: 20 * time.Second,
 			streams: []string{
-				"name=critical,share=25%,class=critical,service=10ms,patience=1s,deadline=patience,sessions=fresh",
-				"name=others,share=75%,class=sheddable_plus,service=10ms,patience=1s,deadline=patience,sessions=fresh",
+				"name=all,class=sheddable_plus,service=10ms,patience=1s,sessions=fresh",
 			},
 		},
 		affinity(),
+		crowd("E9", "three roles with 15 clients each on 10 slots of 10 ms, 1000 queries each", 3, 1, "clients=15,queries=1000,service=10ms"),
+		crowd("E9-one", "45 clients of one role and application on 10 slots of 10 ms, 1000 queries each", 1, 3, "clients=15,queries=1000,service=10ms"),
+		crowd("crowd", "300 clients of one role and application on 10 slots of 10 ms, which think for 50 ms", 1, 3, "clients=100,service=10ms,spread=exp,think=50ms,patience=5s"),
+		{
+			Name: "E3-rate", About: "the greedy client of B, with a rate of 150 per second and a burst of 15",
+			slots: 10, queue: past(""), load: "0x5s", Seeds: 10, policies: []string{"guard"},
+			more: "[[rate]]\nper = \"tenant\"\nrate = \"150/s\"\nburst = 15\n",
+			streams: []string{
+				"name=greedy,app_name=greedy,rate=400/s,service=30ms,patience=1s,deadline=patience,sessions=fresh",
+				"name=others,app_name=other,rate=100/s,tenants=100,service=30ms,patience=1s,deadline=patience,sessions=fresh",
+			},
+			Published: []string{"others 499 of 500, p99 48; greedy 758, refused 1239"},
+		},
 		{
 			Name: "E28", About: "restart of the database at full load: logins fail for half a second",
 			slots: 20, queue: past(""), load: "400x10s", events: []string{"restart=4s..4500ms"}, Seeds: 5, policies: []string{"guard", "fifo-gone"},
@@ -227,6 +239,19 @@ func affinity() Preset {
 	for _, database := range []string{"one", "two", "three"} {
 		for _, role := range []string{"a", "b", "c"} {
 			p.streams = append(p.streams, fmt.Sprintf("name=%s@%s,role=%s,database=%s,clients=10,service=10ms", role, database, role, database))
+		}
+	}
+	return p
+}
+
+// crowd is a preset of clients that ask again and again, in streams by role and each of several.
+func crowd(name, about string, roles, each int, what string) Preset {
+	p := Preset{
+		Name: name, About: about, slots: 10, queue: past(""), load: "0x20s", Seeds: 3, policies: []string{"guard", "fifo-gone"},
+	}
+	for role := range roles {
+		for i := range each {
+			p.streams = append(p.streams, fmt.Sprintf("name=%d-%d,role=r%d,app_name=app,%s", role+1, i+1, role+1, what))
 		}
 	}
 	return p

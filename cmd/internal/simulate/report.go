@@ -244,7 +244,7 @@ func (p *printer) windows(names []string, reports []*Report) {
 // extras are the numbers that are not about single pages.
 func (p *printer) extras(names []string, reports []*Report) {
 	p.table(func(t *table) {
-		t.row("", "slots used", "longest queue", "attempts", "refused in vain", "in a replay", "moves", "fairness")
+		t.row("", "slots used", "longest queue", "attempts", "refused in vain", "in a replay", "moves", "fairness", "first and last done")
 		for i, r := range reports {
 			fair := "-"
 			if r.Jain > 0 {
@@ -252,7 +252,19 @@ func (p *printer) extras(names []string, reports []*Report) {
 			}
 			t.row(" "+names[i], fmt.Sprintf("%.0f %%", 100*r.Used), count0(r.MostWaiting),
 				fmt.Sprintf("%.2f", r.All.Mean.Attempts), count0(r.FalseRefusals),
-				count0(r.FalseOracle), count0(r.Moves), fair)
+				count0(r.FalseOracle), count0(r.Moves), fair, r.done())
 		}
 	})
+}
+
+// done is when the clients of the first and of the last stream had sent all of their queries.
+func (r *Report) done() string {
+	if len(r.Finished) == 0 {
+		return "-"
+	}
+	first, last := r.Finished[0].At, r.Finished[0].At
+	for _, d := range r.Finished {
+		first, last = min(first, d.At), max(last, d.At)
+	}
+	return fmt.Sprintf("%.1f s, %.1f s", first, last)
 }

@@ -46,7 +46,7 @@ type tenant struct {
 // Result is what one run came to.
 type Result struct {
 	Seed uint64
-	End  int64 // ns of virtual time
+	End  int64 // ns of virtual time until the last request ended
 
 	MostWaiting, MostRunning int
 	Logins, FailedLogins     uint64

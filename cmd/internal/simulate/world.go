@@ -246,6 +246,7 @@ func (x *world) start(r *request, v *admission.Verdict) {
 // release ends r's use of slot and server.
 func (x *world) release(r *request, broken bool) {
 	x.running--
+	x.result.End = x.now
 	held := x.now - r.started
 	r.count.busy += held
 	r.stream.tenants[r.tenant].busy += held
@@ -282,6 +283,5 @@ func (x *world) finish() {
 		x.oracle.change(never, x.running)
 		x.result.FalseOracle = x.oracle.found
 	}
-	x.result.End = x.now
 	x.result.close(x.gate.Stats())
 }
