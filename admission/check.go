@@ -133,7 +133,7 @@ func (c *census) rank(g *Gate, r *rank) error {
 	case flows != len(r.ready.items)+len(r.parked.items):
 		return fmt.Errorf("%d flows, %d ready, %d parked", flows, len(r.ready.items), len(r.parked.items))
 	case r.ready.check() >= 0 || r.parked.check() >= 0 || r.asleep.check() >= 0 || r.fullest.check() >= 0:
-		return errors.New("a heap is broken")
+		return fmt.Errorf("a heap is broken at %d, %d, %d or %d", r.ready.check(), r.parked.check(), r.asleep.check(), r.fullest.check())
 	}
 	return c.accounts(r)
 }

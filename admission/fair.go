@@ -13,8 +13,9 @@ type role struct {
 	vtime   int64 // the virtual start of its tenant served last
 	waiting int
 	running int
-	active  int // tenants with waiters
-	fresh   int // waiters that may be displaced
+	active  int    // tenants with waiters
+	first   uint64 // the waiter with whom its queue began
+	fresh   int    // waiters that may be displaced
 	work    int64
 	flows   *flow
 	nflows  int
@@ -209,7 +210,7 @@ func (b *book) join(f *flow, w *Waiter) {
 	t := b.tenant(r, w)
 	o := t.role
 	if o.waiting == 0 {
-		o.vt = max(o.vt, r.vtime)
+		o.vt, o.first = max(o.vt, r.vtime), w.seq
 		r.active++
 	}
 	if t.waiting == 0 {
@@ -339,6 +340,8 @@ func (b *book) charge(t *tenant, ns int64) {
 	}
 	if t.fresh > 0 {
 		o.fullest.put(t, true)
+	}
+	if o.fresh > 0 {
 		o.rank.fullest.put(o, true)
 	}
 }
@@ -352,15 +355,19 @@ func (b *book) paid(t *tenant, expected, held int64) {
 }
 
 // fairer is the order of Guard between the flows of a rank: roles, then tenants, then who
-// goes on with what was begun, then the older.
+// goes on with what was begun, then the older, or the newer while the queue stands.
 func (f *flow) fairer(o *flow) bool {
 	switch {
-	case f.role != o.role && f.roleVT != o.roleVT:
+	case f.roleVT != o.roleVT:
 		return f.roleVT < o.roleVT
-	case f.role == o.role && f.tenantVT != o.tenantVT:
+	case f.role != o.role:
+		return f.role.first < o.role.first
+	case f.tenantVT != o.tenantVT:
 		return f.tenantVT < o.tenantVT
-	case f.role == o.role && f.kept != o.kept:
+	case f.kept != o.kept:
 		return f.kept
+	case f.rank.on && !f.kept:
+		return f.last.seq > o.last.seq
 	}
 	return f.first.seq < o.first.seq
 }

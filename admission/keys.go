@@ -132,9 +132,8 @@ func (g *Gate) enter(now int64, w *Waiter) {
 	if f.rank.head == w {
 		g.aged(now, f.rank)
 	}
-	if w.Deadline != 0 && l.policy == Guard && l.load.knowsDeadlines() {
-		w.late = w.Deadline - w.expected
-		g.late.put(w, true)
+	if w.Deadline != 0 {
+		g.watch(w)
 	}
 	if lane := g.lane(w); lane != nil {
 		f := g.flow(now, lane, w)

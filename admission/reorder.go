@@ -13,17 +13,23 @@ type moving struct {
 	modes   map[Key]keyState
 }
 
-// reorder takes those out of the queue whose workloads get another policy.
+// reorder takes those out of the queue whose workloads get another policy, and lets no queue
+// stand on that is not looked at any more.
 func (g *Gate) reorder(now int64, p Plan) (m moving) {
 	p = p.withDefaults()
-	for i, d := range g.loads {
-		if i >= len(p.Workloads) || p.Workloads[i].Policy == d.plan.Policy {
-			continue
-		}
+	var emptied []*rank
+	for i, d := range g.loads[:min(len(g.loads), len(p.Workloads))] {
+		q := p.Workloads[i]
 		for c := range d.lines[slots].ranks {
 			r := &d.lines[slots].ranks[c]
-			for w := r.head; w != nil; w = w.links[mainLine].next {
-				m.waiters = append(m.waiters, w)
+			switch {
+			case q.Policy != d.plan.Policy:
+				emptied = append(emptied, r)
+				for w := r.head; w != nil; w = w.links[mainLine].next {
+					m.waiters = append(m.waiters, w)
+				}
+			case q.Patient && r.on && r.line.policy == Guard:
+				g.turnStanding(now, r, false)
 			}
 		}
 	}
@@ -37,8 +43,9 @@ func (g *Gate) reorder(now int64, p Plan) (m moving) {
 	}
 	for _, w := range m.waiters {
 		w.start -= g.clock(now, w.links[mainLine].flow)
-		r := w.links[mainLine].flow.rank
 		g.exit(w)
+	}
+	for _, r := range emptied {
 		r.on = false
 		g.stands.put(r, false)
 	}
@@ -56,4 +63,27 @@ func (g *Gate) rejoin(now int64, m moving) {
 			e.since = old.since
 		}
 	}
+	g.retime()
+}
+
+// retime brings those who wait to the heap of deadlines, or out of it, whose workloads look at
+// deadlines now, or do not any more.
+func (g *Gate) retime() {
+	for _, d := range g.loads {
+		if d.lines[slots].policy != Guard {
+			continue
+		}
+		for c := range d.lines[slots].ranks {
+			for w := d.lines[slots].ranks[c].head; w != nil; w = w.links[mainLine].next {
+				g.watch(w)
+			}
+		}
+	}
+}
+
+// watch puts w, which waits, to those whose deadlines are watched, if its own is.
+func (g *Gate) watch(w *Waiter) {
+	l := g.loads[w.Workload].line(w)
+	w.late = w.Deadline - w.expected
+	g.late.put(w, w.Deadline != 0 && l.policy == Guard && l.load.knowsDeadlines())
 }

@@ -144,13 +144,11 @@ func (g *Gate) turnStanding(now int64, r *rank, on bool) {
 		r.until = now
 	}
 	g.stands.put(r, false)
-	if r.line.policy == CoDel {
-		for f := r.flows; f != nil; f = f.nextRank {
-			f.lift()
-		}
-		for f := r.flows; f != nil; f = f.nextRank {
-			f.place()
-		}
+	for f := r.flows; f != nil; f = f.nextRank {
+		f.lift()
+	}
+	for f := r.flows; f != nil; f = f.nextRank {
+		f.place()
 	}
 	for f := r.flows; f != nil; f = f.nextRank {
 		g.schedule(f)
