@@ -180,7 +180,7 @@ func sampleGuard() *fakeGuard {
 		},
 		Blocks: sampleBlocks(),
 		Refusals: []proxy.RefusalState{
-			{Reason: "queue_full", Workload: "api", Database: "shop", Role: "app", Application: "batch", N: 3, Last: noon().Add(-time.Hour)},
+			{Reason: "queue_full", Workload: "api", Database: "shop", Role: "app", Application: "batch", Tenant: "acme", N: 3, Last: noon().Add(-time.Hour)},
 			{Reason: "queue_age", Workload: "api", Database: "shop", Role: "app", Application: "web-1", N: 12, Last: noon()},
 			{N: 2},
 		},

@@ -61,7 +61,7 @@ func guardViews() []view {
 		},
 		{
 			name: "REFUSALS_TOTALS", what: "what was refused since the start, most frequent first",
-			columns: columns("reason", "workload", "database", "user", "application_name", "#refused", "last_time"),
+			columns: columns("reason", "workload", "database", "user", "application_name", "tenant", "#refused", "last_time"),
 			rows:    snapshotRows(refusals),
 		},
 		{
@@ -124,13 +124,13 @@ func refusals(q *query, s *proxy.Snapshot) error {
 	slices.SortStableFunc(list, func(a, b proxy.RefusalState) int { return cmp.Compare(b.N, a.N) })
 	for i := range list {
 		f := &list[i]
-		r := q.begin().text(or(f.Reason, "(other)")).text(f.Workload).text(f.Database).text(f.Role).text(f.Application)
+		r := q.begin().text(or(f.Reason, "(other)")).text(f.Workload).text(f.Database).text(f.Role).text(f.Application).text(f.Tenant)
 		if err := q.end(r.total(f.N).moment(f.Last)); err != nil {
 			return err
 		}
 	}
 	for _, t := range s.Turned {
-		if err := q.end(q.begin().text(t.Label).text("").text("").text("").text("").total(t.N).null()); err != nil {
+		if err := q.end(q.begin().text(t.Label).text("").text("").text("").text("").text("").total(t.N).null()); err != nil {
 			return err
 		}
 	}

@@ -132,7 +132,8 @@ func (r *refusals) list(px *Proxy, now int64, at time.Time) []RefusalState {
 	rows := make(map[RefusalState]int, len(r.kinds)) // two groups may have the same names
 	for k, c := range r.kinds {
 		row := RefusalState{
-			Reason: k.reason.String(), Workload: k.group.Workload.Name, Database: k.group.Database, Role: k.group.Role, Application: k.app,
+			Reason: k.reason.String(), Workload: k.group.Workload.Name, Database: k.group.Database, Role: k.group.Role,
+			Application: k.app, Tenant: k.tenant,
 		}
 		i, known := rows[row]
 		if !known {

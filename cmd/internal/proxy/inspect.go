@@ -209,6 +209,7 @@ type RoleState struct {
 // RefusalState counts refusals of one kind.
 type RefusalState struct {
 	Reason, Workload, Database, Role, Application string
+	Tenant                                        string // if the request or its session has named one
 	N                                             uint64
 	Last                                          time.Time
 }

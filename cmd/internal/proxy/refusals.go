@@ -71,6 +71,7 @@ func warn(log *slog.Logger, more int, msg string, args ...any) {
 type refusalKind struct {
 	group  *session.Group
 	app    string
+	tenant string // "" = its own name is none but the application's
 	reason admission.Reason
 }
 
@@ -138,7 +139,11 @@ func (up *cluster) Refused(cl *session.Client, v admission.Verdict, e *wire.Erro
 		e: e, app: clip(cl.Application()), tenant: m.Tenant, trace: m.Traceparent,
 		reason: v.Reason, class: m.Class, login: login,
 	}
-	px.refusals.add(refusalKind{f.group, f.app, f.reason}, f.at)
+	kind := refusalKind{f.group, f.app, "", f.reason}
+	if m.Named {
+		kind.tenant = m.Tenant
+	}
+	px.refusals.add(kind, f.at)
 	px.refusals.last.add(f)
 	if more, due := px.refusals.log.due(lineKind{f.group.Workload.Name, f.reason}, f.at); due {
 		f.log(px.o.Log, more, &v)

@@ -94,14 +94,14 @@ func TestKindsOfRefusals(t *testing.T) {
 	g := px.upstreams["main"].core.Groups()[0]
 	twin := *g
 	var r refusals
-	r.add(refusalKind{g, "web", admission.QueueAge}, 5)
-	r.add(refusalKind{&twin, "web", admission.QueueAge}, 9)
-	r.add(refusalKind{g, "web", admission.QueueFull}, 9)
+	r.add(refusalKind{g, "web", "", admission.QueueAge}, 5)
+	r.add(refusalKind{&twin, "web", "", admission.QueueAge}, 9)
+	r.add(refusalKind{g, "web", "", admission.QueueFull}, 9)
 	if list := r.list(px, 10, time.Now()); len(list) != 2 || list[0].N+list[1].N != 3 {
 		t.Fatalf("%+v", list)
 	}
 	for i := range 2 * maxKinds {
-		r.add(refusalKind{g, fmt.Sprint("app-", i), admission.QueueAge}, 11)
+		r.add(refusalKind{g, "web", fmt.Sprint("tenant-", i), admission.QueueAge}, 11)
 	}
 	list := r.list(px, 12, time.Now())
 	if last := list[len(list)-1]; len(list) != maxKinds || last.Reason != "" || last.N != maxKinds+3 {

@@ -31,11 +31,13 @@ func newOverload(start time.Time) *overload {
 		{Name: "default", Upstream: "reporting", Mode: "session", Policy: "fifo", Guard: "enforce", Clients: 14, Part: 8, MaxWaiting: 32, MaxWait: 2 * time.Second},
 	}
 	o.who = []proxy.RefusalState{
-		{Reason: "queue_age", Workload: "web", Database: "shop", Role: "app", Application: "web-crawler"},
+		{Reason: "queue_age", Workload: "web", Database: "shop", Role: "app", Application: "web-crawler", Tenant: "acme"},
 		{Reason: "queue_full", Workload: "web", Database: "shop", Role: "app", Application: "web-crawler"},
 		{Reason: "queue_age", Workload: "web", Database: "shop", Role: "app", Application: "web-frontend"},
 		{Reason: "queue_age", Workload: "default", Database: "shop", Role: "cron", Application: "nightly-sync"},
 		{Reason: "no_server", Workload: "checkout", Database: "shop", Role: "checkout", Application: "checkout-api"},
+		{Reason: "displaced", Workload: "web", Database: "shop", Role: "app", Application: "web-frontend", Tenant: "globex"},
+		{Reason: "queue_wait", Workload: "web", Database: "shop", Role: "app", Application: "web-frontend"},
 		{Reason: "queue_full"},
 	}
 	return o
@@ -122,6 +124,8 @@ func (o *overload) play(i int, busy, away bool) {
 		addWaits(&w.GrantWaits, 180*time.Millisecond, n/4)
 		o.refuse(i, admission.QueueAge, o.near(960))
 		o.refuse(i, admission.QueueFull, o.near(420))
+		o.refuse(i, admission.Displaced, o.near(210))
+		o.refuse(i, admission.QueueWait, o.near(90))
 	case 2:
 		addWaits(&w.GrantWaits, 120*time.Millisecond, n)
 		o.refuse(i, admission.QueueAge, o.near(64))

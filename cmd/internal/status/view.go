@@ -121,6 +121,7 @@ type refusalView struct {
 	Database    string  `json:"database"`
 	Role        string  `json:"role"`
 	Application string  `json:"application"`
+	Tenant      string  `json:"tenant"`
 	Recent      uint64  `json:"recent"` // in the last minute
 	N           uint64  `json:"n"`      // since the start
 	Ago         float64 `json:"ago"`
@@ -263,9 +264,9 @@ func classRows(w *proxy.WorkloadState, r *rate) []classView {
 
 // refusalRows are who was refused most, lately and then ever.
 func refusalRows(s *proxy.Snapshot, before []proxy.RefusalState) ([]refusalView, int) {
-	type key struct{ reason, workload, database, role, application string }
+	type key struct{ reason, workload, database, role, application, tenant string }
 	keyOf := func(r *proxy.RefusalState) key {
-		return key{r.Reason, r.Workload, r.Database, r.Role, r.Application}
+		return key{r.Reason, r.Workload, r.Database, r.Role, r.Application, r.Tenant}
 	}
 	old := make(map[key]uint64, len(before))
 	for i := range before {
@@ -285,7 +286,7 @@ func refusalRows(s *proxy.Snapshot, before []proxy.RefusalState) ([]refusalView,
 			continue
 		}
 		rows = append(rows, refusalView{
-			Reason: r.Reason, Workload: r.Workload, Database: r.Database, Role: r.Role, Application: r.Application,
+			Reason: r.Reason, Workload: r.Workload, Database: r.Database, Role: r.Role, Application: r.Application, Tenant: r.Tenant,
 			Recent: recent, N: r.N, Ago: max(0, s.Now.Sub(r.Last).Seconds()),
 		})
 	}

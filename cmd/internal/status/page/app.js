@@ -150,20 +150,21 @@
       : svg("svg", { viewBox: "0 0 18 10", "aria-hidden": "true" }, svg("path", { d: "M0 5H18", class: "line " + q.cls }));
   }
 
-  // Reasons keep their colour while the page is open; the sixth stands for all others.
-  const known = ["queue_age", "queue_full", "no_server", "max_client_conn"];
+  // Reasons keep their colour while the page is open; the last one stands for all others.
+  const COLOURS = 7;
+  const known = ["queue_age", "queue_full", "no_server", "max_client_conn", "displaced", "queue_wait"];
   const rateOrNone = (n) => (n === null || n === undefined ? none : rate(n) + "/s");
   function reasonSeries() {
     const seen = new Set();
     for (const s of samples) for (const r of Object.keys(s.reasons || {})) seen.add(r);
     for (const r of [...seen].sort()) if (!known.includes(r)) known.push(r);
-    const list = known.slice(0, 5).filter((r) => seen.has(r)).map((r) => ({
+    const list = known.slice(0, COLOURS).filter((r) => seen.has(r)).map((r) => ({
       name: r, cls: "s" + known.indexOf(r), stack: true, of: (s) => (s.reasons || {})[r] || 0,
     }));
-    const rest = known.slice(5).filter((r) => seen.has(r));
-    if (rest.length > 0) list.push({ name: rest.length === 1 ? rest[0] : "others", cls: "s5", stack: true,
+    const rest = known.slice(COLOURS).filter((r) => seen.has(r));
+    if (rest.length > 0) list.push({ name: rest.length === 1 ? rest[0] : "others", cls: "s" + COLOURS, stack: true,
       of: (s) => rest.reduce((n, r) => n + ((s.reasons || {})[r] || 0), 0) });
-    return list.length > 0 ? list : [{ name: "nobody", cls: "s5", stack: true, of: () => 0 }];
+    return list.length > 0 ? list : [{ name: "nobody", cls: "s" + COLOURS, stack: true, of: () => 0 }];
   }
 
   chart("c-rate", 10, rateOrNone, () => [
@@ -297,7 +298,7 @@
   }
   function refusal(r) {
     const others = !r.workload && !r.database && !r.role && !r.application;
-    return el("tr", {}, cell(r.reason || "others"), cell(r.workload || (others && r.reason ? "others" : none)), cell(r.database || none), cell(r.role || none), cell(r.application || none),
+    return el("tr", {}, cell(r.reason || "others"), cell(r.workload || (others && r.reason ? "others" : none)), cell(r.database || none), cell(r.role || none), cell(r.application || none), cell(r.tenant || none),
       number(count(r.recent), r.recent > 0), number(count(r.n)), number(age(r.ago) + " ago"));
   }
   function rows(id, list, columns, empty) {
@@ -317,7 +318,7 @@
     text("workloads-more", more(d.more_workloads, "with less to do"));
     tenants(d.tenants || [], d.more_tenants || 0);
     text("in-vain", inVain(d.workloads || []));
-    rows("refusals", (d.refusals || []).map(refusal), 8, "Nobody has been refused.");
+    rows("refusals", (d.refusals || []).map(refusal), 9, "Nobody has been refused.");
     text("refusals-more", more(d.more_refusals, "kinds of them"));
     const hints = (d.hints || []).flatMap((h) => [el("dt", {}, h.reason), el("dd", {}, h.text)]);
     $("hints").replaceChildren(...(hints.length > 0 ? hints : [el("dd", { class: "faint" }, "Nothing was refused in the last minutes.")]));
