@@ -30,7 +30,9 @@ func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
 		}
 		g.pass(now, w, t)
 		t = g.pay(w, t)
+		f := w.links[mainLine].flow
 		g.remove(w)
+		f.caughtUp()
 		out = append(out, g.granted(now, w, grant, t))
 		g.tell(now, w)
 	}
@@ -82,11 +84,24 @@ func (g *Gate) pass(now int64, w *Waiter, t Ticket) {
 	}
 	f := w.links[mainLine].flow // nil: a newcomer
 	l.passOver(f, now)
+	g.starve(now, l)
 	if f != nil {
-		f.caughtUp()
 		f.rank.granted()
 	}
 	l.side.settle(l)
+}
+
+// starve notes that the oldest waiter of a line waits for a key that nobody was served of for
+// long. Whatever the order: others of its kind go on, for their key has a server, and this one
+// has none.
+func (g *Gate) starve(now int64, l *line) {
+	w := l.oldest()
+	if w == nil || now-w.joined < starved {
+		return
+	}
+	if f := w.links[l.link].flow; f.parked && f.inPassed == 0 && now-g.keys[w.Key].grantedAt >= starved {
+		f.pass(now)
+	}
 }
 
 // pay charges w for t where others wait for the same, and returns t with that.
@@ -176,6 +191,7 @@ func (g *Gate) granted(now int64, w *Waiter, grant uint32, t Ticket) Verdict {
 		g.side[probes].use(g.lanes[probes], 1)
 	}
 	waited := now - w.arrived
+	g.keys[w.Key].grantedAt = now
 	d.stats.granted[w.Want]++
 	d.stats.served.add(waited)
 	if w.Want != Session {

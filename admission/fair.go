@@ -354,8 +354,9 @@ func (b *book) paid(t *tenant, expected, held int64) {
 	b.settle(t)
 }
 
-// fairer is the order of Guard between the flows of a rank: roles, then tenants, then who
-// goes on with what was begun, then the older, or the newer while the queue stands.
+// fairer is the order of Guard between the flows of a rank: roles, then tenants, then, while
+// some are refused, who goes on with what was begun, then the older. As long as nobody is
+// refused all that was begun comes to its end; who never stops would keep the others out.
 func (f *flow) fairer(o *flow) bool {
 	switch {
 	case f.roleVT != o.roleVT:
@@ -364,7 +365,7 @@ func (f *flow) fairer(o *flow) bool {
 		return f.role.first < o.role.first
 	case f.tenantVT != o.tenantVT:
 		return f.tenantVT < o.tenantVT
-	case f.kept != o.kept:
+	case f.kept != o.kept && f.rank.on:
 		return f.kept
 	case f.rank.on && !f.kept:
 		return f.last.seq > o.last.seq

@@ -5,6 +5,9 @@ import "math"
 const (
 	// passOver is how long affinity may pass over the head of a line.
 	passOver = 50e6
+	// starved is for how long nobody of a key was served when its waiters are passed over,
+	// wherever they stand.
+	starved = 200e6
 	// moveEvery is the shortest time between two servers given up by force,
 	// moveOwn where the head's line uses less than its part while others borrow.
 	moveEvery = 500e6

@@ -10,6 +10,8 @@ type keyState struct {
 	paused  bool
 	active  int32 // index in Gate.active + 1, while somebody waits for a server
 
+	grantedAt int64 // when somebody was last let in
+
 	halted list // who wait while it is paused
 
 	mode  mode
@@ -87,7 +89,7 @@ func (g *Gate) forget(f *flow) {
 		f.line.ready--
 	}
 	f.lift()
-	f.caughtUp()
+	f.line.late.put(f, false)
 	if f.prevRank == nil {
 		f.rank.flows = f.nextRank
 	} else {

@@ -179,6 +179,21 @@ func (l *line) passOver(by *flow, now int64) {
 	if f := l.firstOf(true); f != nil && f.inPassed == 0 && (by == nil || f.before(by)) {
 		f.pass(now)
 	}
+	if by == nil || by.role == nil {
+		return
+	}
+	// A role that has more than its part is not the first, but has the more servers for one of
+	// its databases.
+	f := by.role.flows
+	for range mostMoved {
+		if f == nil {
+			break
+		}
+		if f.parked && f.inPassed == 0 && f.before(by) {
+			f.pass(now)
+		}
+		f = f.nextRole
+	}
 }
 
 // pass notes that somebody went before the flow at now.
@@ -187,9 +202,18 @@ func (f *flow) pass(now int64) {
 	f.line.late.put(f, true)
 }
 
-// caughtUp forgets that somebody went before the flow: it is served, or gone.
+// caughtUp forgets that somebody went before the flow, one of which was served, unless it, or
+// another one of its role, is still the first of those whose keys have no servers: then they
+// have less of them than they should.
 func (f *flow) caughtUp() {
+	if f.inPassed == 0 {
+		return
+	}
+	if p := f.line.firstOf(true); p == f || p != nil && f.role != nil && p.role == f.role {
+		return
+	}
 	f.line.late.put(f, false)
+	f.line.side.settle(f.line)
 }
 
 func (f *flow) insert(w *Waiter, lane int) {
