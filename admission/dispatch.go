@@ -99,8 +99,12 @@ func (g *Gate) starve(now int64, l *line) {
 	if w == nil || now-w.joined < starved {
 		return
 	}
-	if f := w.links[l.link].flow; f.parked && f.inPassed == 0 && now-g.keys[w.Key].grantedAt >= starved {
-		f.pass(now)
+	if f := w.links[l.link].flow; f.parked && !(f.inPassed > 0 && f.starves) && now-g.keys[w.Key].grantedAt >= starved {
+		if f.inPassed == 0 {
+			f.pass(now)
+		}
+		f.starves = true
+		l.late.put(f, true)
 	}
 }
 
@@ -153,7 +157,7 @@ func (g *Gate) favour(now int64) {
 
 // moveGap is how soon after another move one may be made for l.
 func (s *side) moveGap(l *line) int64 {
-	if !l.borrows && s.borrowed > 0 {
+	if !l.borrows && s.borrowed > 0 || l.late.items[0].starves {
 		return moveOwn
 	}
 	return moveEvery

@@ -9,7 +9,8 @@ const (
 	// wherever they stand.
 	starved = 200e6
 	// moveEvery is the shortest time between two servers given up by force,
-	// moveOwn where the head's line uses less than its part while others borrow.
+	// moveOwn where the head's line uses less than its part while others borrow, or where
+	// nobody of its key was served for long.
 	moveEvery = 500e6
 	moveOwn   = 50e6
 	// maxAuto bounds the automatic queue length, slotsAuto times the slots is

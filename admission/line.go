@@ -68,6 +68,7 @@ type flow struct {
 	inDry              int32 // or of the parked
 
 	passed   int64 // when somebody first went before it, since it was last served, if inPassed
+	starves  bool  // nobody of its key was served for long
 	inPassed int32 // place in the line's heap of these
 
 	due    int64 // when its first waiter is too old, on the time of the heap that it is in
@@ -93,7 +94,7 @@ func newLine(s *side, d *load, link int, id uint64) *line {
 func (l *line) set(s *side, d *load, link int, id uint64) {
 	*l = line{
 		side: s, load: d, link: link, id: id, policy: FIFOGone,
-		late: heap[*flow]{less: func(a, b *flow) bool { return a.passed < b.passed }, place: func(f *flow) *int32 { return &f.inPassed }},
+		late: heap[*flow]{less: (*flow).later, place: func(f *flow) *int32 { return &f.inPassed }},
 		warm: heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inWarm }},
 	}
 	for i := range l.ranks {
@@ -198,8 +199,16 @@ func (l *line) passOver(by *flow, now int64) {
 
 // pass notes that somebody went before the flow at now.
 func (f *flow) pass(now int64) {
-	f.passed = now
+	f.passed, f.starves = now, false
 	f.line.late.put(f, true)
+}
+
+// later is the order of the flows that were passed over.
+func (f *flow) later(o *flow) bool {
+	if f.starves != o.starves {
+		return f.starves
+	}
+	return f.passed < o.passed
 }
 
 // caughtUp forgets that somebody went before the flow, one of which was served, unless it, or

@@ -116,9 +116,12 @@ func (s *Set) checkIdle() error {
 
 // checkKeys verifies the keys' counts and in which list each of them is.
 func (s *Set) checkKeys(c *census) error {
-	useful := 0
+	useful, several := 0, 0
 	for k := range s.keys {
 		e, fresh := &s.keys[k], &c.keys[k]
+		if e.staying() >= 2 {
+			several++
+		}
 		if e.count != fresh.count || e.promised != fresh.promised {
 			return fmt.Errorf("key %d: counted %v and %d promised, kept %v, %d", k, fresh.count, fresh.promised, e.count, e.promised)
 		}
@@ -137,8 +140,8 @@ func (s *Set) checkKeys(c *census) error {
 		}
 		useful += e.useful
 	}
-	if useful != s.useful {
-		return fmt.Errorf("%d useful, kept %d", useful, s.useful)
+	if useful != s.useful || several != s.several {
+		return fmt.Errorf("%d useful, %d keys with several, kept %d, %d", useful, several, s.useful, s.several)
 	}
 	return s.checkLists()
 }

@@ -283,10 +283,14 @@ func (s *Set) yield(sv *Server, k admission.Key) {
 	s.review(k)
 }
 
+// rotateEvery is how often a key gives up its only server, where there are more of them than
+// servers: each time costs a login.
+const rotateEvery = 500e6
+
 // Steal implements admission.Supply. Where a place is free, it only opens a
 // server for k out of turn. Else it gives up the longest idle server of a key
-// that nobody waits for, else the longest idle of any other key. It does
-// nothing if k does not lack a server, one is on its way for it already, or k
+// that nobody waits for, else the longest idle of any other key, but not the only one of a
+// key while another one has several. It does nothing if k does not lack a server, one is on its way for it already, or k
 // may not dial.
 func (s *Set) Steal(k admission.Key, now int64) bool {
 	s.see(now)
@@ -309,6 +313,12 @@ func (s *Set) Steal(k admission.Key, now int64) bool {
 	}
 	if victim == nil || victim.Key == k {
 		return false // one of its own became idle and is not reported yet
+	}
+	if v := s.key(victim.Key); v.staying() == 1 && (v.demand > 0 || now-victim.since < rotateEvery) {
+		if s.several > 0 || now < s.rotated {
+			return false // somebody else has more than one, which comes back soon; or all have to wait for their turn
+		}
+		s.rotated = now + rotateEvery
 	}
 	s.yield(victim, k)
 	return true

@@ -68,6 +68,8 @@ type Set struct {
 	// ordinary is how many places keys fill that have no part in the reserve,
 	// leaving how many of these are closing.
 	ordinary, leaving int
+	several           int   // keys with more than one server that stays
+	rotated           int64 // when a key may give up its only server again
 
 	keys     []keyState     // by Key
 	lists    [lists]keyList // keys that lack servers
@@ -161,11 +163,24 @@ func (s *Set) move(now int64, sv *Server, to State) {
 			s.leaving--
 		}
 	}
+	had := k.staying()
 	s.count[sv.state]--
 	k.count[sv.state]--
 	sv.state, sv.since = to, now
 	s.count[to]++
 	k.count[to]++
+	s.stays(had, k.staying())
+}
+
+// stays keeps count of the keys with several servers: one had so many that stay, and has so
+// many now.
+func (s *Set) stays(had, has int) {
+	switch {
+	case had < 2 && has >= 2:
+		s.several++
+	case had >= 2 && has < 2:
+		s.several--
+	}
 }
 
 // Server returns the server of a handle, or nil if it is gone.
@@ -204,7 +219,9 @@ func (s *Set) open(k admission.Key) {
 		s.ordinary++
 	}
 	s.count[Dialling]++
-	s.key(k).count[Dialling]++
+	e := s.key(k)
+	e.count[Dialling]++
+	s.stays(e.staying()-1, e.staying())
 	s.stats.dials++
 	s.actions = append(s.actions, Action{Dial, sv})
 	s.review(k)
