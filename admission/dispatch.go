@@ -211,6 +211,9 @@ func (g *Gate) granted(now int64, w *Waiter, grant uint32, t Ticket) Verdict {
 
 // evict takes w out of the queue and refuses it.
 func (g *Gate) evict(now int64, w *Waiter, r Reason) Verdict {
+	if w.sub != nil {
+		w.sub.tenant.refused++
+	}
 	g.remove(w)
 	g.tell(now, w)
 	return g.refusal(now, w, r)

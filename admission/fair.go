@@ -143,6 +143,15 @@ func (b *book) tenant(r *rank, w *Waiter) *tenant {
 	return t
 }
 
+// refused notes that w was refused at the door, if its tenant is known.
+func (b *book) refused(r *rank, w *Waiter) {
+	if o := b.roles[roleName{r, w.Role}]; o != nil {
+		if t := b.tenants[tenantName{o, w.Tenant}]; t != nil {
+			t.refused++
+		}
+	}
+}
+
 // settle puts the account to those that sleep, or forgets it, or wakes it.
 func (b *book) settle(t *tenant) {
 	o := t.role

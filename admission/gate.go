@@ -156,6 +156,7 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 		return v
 	}
 	if r := g.door(now, w); r != None {
+		g.book.refused(g.loads[w.Workload].line(w).rankOf(w), w)
 		return g.refusal(now, w, r)
 	}
 	g.seq++

@@ -197,7 +197,7 @@ func TestHeadIsFavouredAfterFiftyMilliseconds(t *testing.T) {
 	pass(403 * ms)
 	pass(619 * ms)
 	pass(620 * ms)
-	if n := steals(); !slices.Equal(n, []string{"steal 2 at 620"}) {
+	if n := steals(); !slices.Equal(n, []string{"steal 2 at 619"}) {
 		t.Fatal(n)
 	}
 	if st := g.Stats(); st.Moves != 3 {

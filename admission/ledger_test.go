@@ -285,7 +285,7 @@ func (l *ledger) before(a, b *Waiter) bool {
 		return ra.first < rb.first
 	case least(ra, fa) != least(rb, fb):
 		return least(ra, fa) < least(rb, fb)
-	case a.Continuing != b.Continuing:
+	case a.Continuing != b.Continuing && l.gate.loads[a.Workload].lines[slots].rankOf(a).on:
 		return a.Continuing
 	case l.gate.loads[a.Workload].lines[slots].rankOf(a).on && !a.Continuing:
 		return fa[len(fa)-1].seq > fb[len(fb)-1].seq
