@@ -117,7 +117,7 @@ func anything(t *rapid.T) *Scenario {
 	keys := in(1, 3, "keys")
 	for i := range in(1, 4, "streams") {
 		st := Stream{
-			Workload: uint16(in(0, len(s.Plan.Workloads)-1, "workload")), Key: admission.Key(in(0, keys-1, "key")), Role: uint32(in(0, 2, "role")),
+			Workload: uint16(in(0, len(s.Plan.Workloads)-1, "workload")), Key: admission.Key(in(0, keys-1, "key")),
 			Class: admission.ClassAt(in(0, admission.Classes-1, "class")), Tenants: in(1, 3, "tenants"), FirstTenant: uint32(10 * i),
 			Patience: time.Duration(in(0, 300, "patience")) * ms, Leave: Leave(in(0, 2, "leave")), Expected: Estimate(in(0, 5, "expected")),
 			Statements: in(1, 4, "statements"), Gap: time.Duration(in(0, 2, "gap")) * ms,
@@ -128,7 +128,7 @@ func anything(t *rapid.T) *Scenario {
 				{Weight: 0.2, Mean: 60 * ms},
 			},
 		}
-		st.Deadline = st.Patience
+		st.Deadline, st.Role = st.Patience, uint32(st.Key)
 		if in(0, 3, "closed") == 0 {
 			st.Clients, st.Queries, st.Think = in(1, 9, "clients"), in(1, 20, "queries"), time.Duration(in(0, 5, "think"))*ms
 		} else {
