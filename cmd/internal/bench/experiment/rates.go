@@ -116,7 +116,12 @@ func untilRefused(ctx context.Context, conn *pgconn.PgConn) (wait time.Duration,
 // escalation has clients that do not listen.
 func escalation(name, how string, relief int) scenario.Scenario {
 	plan := func(how string) stage.Plan {
-		return stage.Plan{Slots: 10, Tables: fmt.Sprintf(`[[rate]]
+		top := ""
+		if how == "block" {
+			// A twentieth of the clients may be held back; whoever can't be goes on, and is blocked.
+			top = "max_client_conn = 200"
+		}
+		return stage.Plan{Slots: 10, Top: top, Tables: fmt.Sprintf(`[[rate]]
 			per   = "tenant"
 			rate  = "5/s"
 			burst = 5

@@ -79,7 +79,8 @@ func pgweirText(t Target, p Plan, at place) string {
 		about = "Written by pgweir bench."
 	}
 	fmt.Fprintf(&b, "# %s\nlisten           = [\"127.0.0.1:%d\"]\nhttp             = \"127.0.0.1:%d\"\n", about, at.port, at.http)
-	fmt.Fprintf(&b, "max_client_conn  = %d\ndrain_delay      = \"0s\"\nshutdown_timeout = \"3s\"\n", maxClients)
+	head := fmt.Sprintf("max_client_conn = %d\ndrain_delay = \"0s\"\nshutdown_timeout = \"3s\"\n", maxClients)
+	writeLines(&b, withoutKeys(head, p.Top))
 	writeLines(&b, p.Top)
 	b.WriteString("\n[auth]\nauth_type = \"trust\"\n")
 	fmt.Fprintf(&b, "\n[upstream.main]\nurl     = %q\nbudget  = %d\nreserve = %d\nslots   = %d\n",
