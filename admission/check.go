@@ -80,7 +80,10 @@ func (c *census) line(g *Gate, l *line, kind int) error {
 			return fmt.Errorf("rank %d: %w", i, err)
 		}
 		n += r.n
-		ready += len(r.ready.items)
+		ready += r.flowsIn(false)
+	}
+	if w := l.oldest(); w == nil && l.age != nobody || w != nil && l.age != w.seq {
+		return fmt.Errorf("its oldest is said to be %d", l.age)
 	}
 	if n != l.n || ready != l.ready {
 		return fmt.Errorf("%d in line, %d flows ready, counted %d, %d", n, ready, l.n, l.ready)
@@ -130,12 +133,30 @@ func (c *census) rank(g *Gate, r *rank) error {
 	switch {
 	case n != r.n || r.tail != prev:
 		return fmt.Errorf("%d in line, counted %d, tail right: %v", n, r.n, r.tail == prev)
-	case flows != len(r.ready.items)+len(r.parked.items):
-		return fmt.Errorf("%d flows, %d ready, %d parked", flows, len(r.ready.items), len(r.parked.items))
+	case flows != r.flowsIn(false)+r.flowsIn(true):
+		return fmt.Errorf("%d flows, %d ready, %d parked", flows, r.flowsIn(false), r.flowsIn(true))
 	case r.ready.check() >= 0 || r.parked.check() >= 0 || r.asleep.check() >= 0 || r.fullest.check() >= 0:
 		return fmt.Errorf("a heap is broken at %d, %d, %d or %d", r.ready.check(), r.parked.check(), r.asleep.check(), r.fullest.check())
+	case r.readyRoles.check() >= 0 || r.parkedRoles.check() >= 0:
+		return fmt.Errorf("a heap of roles is broken at %d or %d", r.readyRoles.check(), r.parkedRoles.check())
 	}
 	return c.accounts(r)
+}
+
+// flowsIn is how many flows are in the heaps of the ready or the parked.
+func (r *rank) flowsIn(parked bool) (n int) {
+	if parked {
+		n = len(r.parked.items)
+		for _, o := range r.parkedRoles.items {
+			n += len(o.parked.items)
+		}
+		return n
+	}
+	n = len(r.ready.items)
+	for _, o := range r.readyRoles.items {
+		n += len(o.ready.items)
+	}
+	return n
 }
 
 // accounts verifies what a rank knows of its roles and tenants.
@@ -171,8 +192,11 @@ func (c *census) accounts(r *rank) error {
 		}
 	}
 	for o, n := range roles {
-		if o.waiting != n || o.fullest.check() >= 0 || o.asleep.check() >= 0 {
+		switch {
+		case o.waiting != n || o.rank != r:
 			return fmt.Errorf("%d of role %d wait, counted %d", o.waiting, o.id, n)
+		case o.ready.check() >= 0 || o.parked.check() >= 0 || o.fullest.check() >= 0 || o.asleep.check() >= 0:
+			return fmt.Errorf("a heap of role %d is broken", o.id)
 		}
 	}
 	if work != r.work || fresh != r.fresh || active != r.active {

@@ -6,6 +6,8 @@ import "testing"
 func TestCheckFindsDamage(t *testing.T) {
 	for name, damage := range map[string]func(*Gate, *line){
 		"count":      func(_ *Gate, l *line) { l.n++ },
+		"age":        func(_ *Gate, l *line) { l.age++ },
+		"role heap":  func(_ *Gate, l *line) { l.ranks[1].parkedRoles.items = nil },
 		"tail":       func(_ *Gate, l *line) { l.ranks[1].tail = l.ranks[1].head },
 		"order":      func(_ *Gate, l *line) { l.ranks[1].tail.seq = 0 },
 		"gate":       func(_ *Gate, l *line) { l.ranks[1].tail.gate = nil },
@@ -28,7 +30,8 @@ func TestCheckFindsDamage(t *testing.T) {
 		"flow name":  func(g *Gate, _ *line) { delete(g.flows, g.keys[0].flows.name) },
 		"flow list":  func(g *Gate, _ *line) { g.keys[0].flows.prev = g.keys[0].flows },
 		"flow heap": func(_ *Gate, l *line) {
-			l.ranks[1].ready.items = append(l.ranks[1].ready.items, l.ranks[1].head.links[mainLine].flow)
+			o := l.ranks[1].parkedRoles.items[0]
+			o.parked.items = append(o.parked.items, l.ranks[1].head.links[mainLine].flow)
 		},
 		"unserved":    func(g *Gate, _ *line) { g.keys[1].dry = false },
 		"side used":   func(g *Gate, _ *line) { g.side[slots].used++ },

@@ -199,7 +199,7 @@ func (g *Gate) granted(now int64, w *Waiter, grant uint32, t Ticket) Verdict {
 	d.stats.granted[w.Want]++
 	d.stats.served.add(waited)
 	if w.Want != Session {
-		c := &d.stats.classes[w.class]
+		c := &d.stats.classes[w.Class.index()]
 		c.granted++
 		c.served.add(waited)
 	}

@@ -17,14 +17,14 @@ type role struct {
 	first   uint64 // the waiter with whom its queue began
 	fresh   int    // waiters that may be displaced
 	work    int64
-	flows   *flow
-	nflows  int
+	ready   heap[*flow] // whose keys may have servers, by what their tenants have paid
+	parked  heap[*flow] // whose keys have none
 	asleep  heap[*tenant]
 	fullest heap[*tenant] // by how many of them may be displaced
 
-	inAsleep  int32
-	inFullest int32
-	next      *role // in the free list
+	inReady, inParked, inAsleep, inFullest int32 // places in the rank's heaps
+
+	next *role // in the free list
 }
 
 // tenant is the same of a tenant of a role.
@@ -59,9 +59,10 @@ type sub struct {
 	next, prev *sub // of the tenant; next also in the free list
 }
 
-// mostMoved is how many flows or subs are brought to their places at once when what a role
-// or a tenant has paid changes. Where it waits for more keys than that, they are moved when
-// they come up, a few at a time: a grant costs no more with ten thousand databases.
+// mostMoved is how many subs are brought to their places at once when what a tenant has paid
+// changes. Where it waits for more keys than that, they are moved when they come up, a few at a
+// time: a grant costs no more with ten thousand databases. It may be ahead of the other tenants
+// of its role then, once, by a grant for every few of its keys.
 const (
 	mostMoved = 8
 	mostFixed = 2
@@ -82,26 +83,34 @@ type book struct {
 	roles   map[roleName]*role
 	tenants map[tenantName]*tenant
 
+	most int // of each
+
 	freeRoles   *role
 	freeTenants *tenant
 	freeSubs    *sub
 }
 
-// How many roles and tenants are told apart at once, over all ranks; beyond it, new ones
-// share a few.
+// The bounds of what is remembered.
 const (
+	// How many roles and tenants are told apart at once, over all ranks; beyond it, new ones
+	// share a few.
 	mostAccounts   = 20_000
 	sharedAccounts = 128
+	// mostAsleep is how many of those who neither wait nor run are remembered, by a rank of
+	// its roles and by a role of its tenants. Who has paid least of them is where newcomers
+	// start, if there are more: or names that are never used twice would always be first.
+	mostAsleep = 100
 )
 
 func (b *book) open() {
 	b.roles, b.tenants = make(map[roleName]*role), make(map[tenantName]*tenant)
+	b.most = mostAccounts
 }
 
 // role returns the role's account, new if it is not known.
 func (b *book) role(r *rank, id uint32) *role {
 	o := b.roles[roleName{r, id}]
-	if o == nil && len(b.roles) >= mostAccounts {
+	if o == nil && len(b.roles) >= b.most {
 		id %= sharedAccounts
 		o = b.roles[roleName{r, id}]
 	}
@@ -110,22 +119,34 @@ func (b *book) role(r *rank, id uint32) *role {
 	}
 	o = b.freeRoles
 	if o == nil {
-		o = new(role)
-		o.asleep = heap[*tenant]{less: func(a, c *tenant) bool { return a.vt < c.vt }, place: func(t *tenant) *int32 { return &t.inAsleep }}
-		o.fullest = heap[*tenant]{less: (*tenant).fuller, place: func(t *tenant) *int32 { return &t.inFullest }}
+		o = newRole()
 	} else {
 		b.freeRoles = o.next
 	}
-	*o = role{rank: r, id: id, vt: r.vtime, asleep: o.asleep, fullest: o.fullest}
+	o.clear()
+	o.rank, o.id, o.vt = r, id, r.vtime
 	b.roles[roleName{r, id}] = o
 	return o
 }
 
-// tenant returns the account of w's tenant in r, new if it is not known.
-func (b *book) tenant(r *rank, w *Waiter) *tenant {
-	o, id := b.role(r, w.Role), w.Tenant
+func newRole() *role {
+	return &role{
+		ready:   heap[*flow]{less: (*flow).fairer, place: func(f *flow) *int32 { return &f.inLine }},
+		parked:  heap[*flow]{less: (*flow).fairer, place: func(f *flow) *int32 { return &f.inDry }},
+		asleep:  heap[*tenant]{less: func(a, c *tenant) bool { return a.vt < c.vt }, place: func(t *tenant) *int32 { return &t.inAsleep }},
+		fullest: heap[*tenant]{less: (*tenant).fuller, place: func(t *tenant) *int32 { return &t.inFullest }},
+	}
+}
+
+// clear makes the role, of which nobody is left, as good as new.
+func (o *role) clear() {
+	*o = role{ready: o.ready, parked: o.parked, asleep: o.asleep, fullest: o.fullest}
+}
+
+// tenant returns the account of a tenant of o, new if it is not known.
+func (b *book) tenant(o *role, id uint32) *tenant {
 	t := b.tenants[tenantName{o, id}]
-	if t == nil && len(b.tenants) >= mostAccounts {
+	if t == nil && len(b.tenants) >= b.most {
 		id %= sharedAccounts
 		t = b.tenants[tenantName{o, id}]
 	}
@@ -159,24 +180,30 @@ func (b *book) settle(t *tenant) {
 	case t.waiting > 0 || t.running > 0:
 		o.asleep.put(t, false)
 	case t.vt <= o.vtime || o.rank.n == 0:
-		o.asleep.put(t, false)
-		delete(b.tenants, tenantName{o, t.id})
-		*t = tenant{next: b.freeTenants}
-		b.freeTenants = t
+		b.forgetTenant(t)
 	default:
 		o.asleep.put(t, true)
+		if len(o.asleep.items) > mostAsleep {
+			o.vtime = max(o.vtime, o.asleep.items[0].vt)
+			b.wakeTenants(o)
+		}
 	}
 	b.settleRole(o)
 }
 
 func (b *book) settleRole(o *role) {
+	r := o.rank
 	switch {
 	case o.waiting > 0 || o.running > 0:
-		o.rank.asleep.put(o, false)
-	case o.vt <= o.rank.vtime || o.rank.n == 0:
+		r.asleep.put(o, false)
+	case o.vt <= r.vtime || r.n == 0:
 		b.forget(o)
 	default:
-		o.rank.asleep.put(o, true)
+		r.asleep.put(o, true)
+		if len(r.asleep.items) > mostAsleep {
+			r.vtime = max(r.vtime, r.asleep.items[0].vt)
+			b.wakeRoles(r)
+		}
 	}
 }
 
@@ -184,22 +211,28 @@ func (b *book) settleRole(o *role) {
 func (b *book) forget(o *role) {
 	o.rank.asleep.put(o, false)
 	for t, ok := o.asleep.top(); ok; t, ok = o.asleep.top() {
-		o.asleep.put(t, false)
-		delete(b.tenants, tenantName{o, t.id})
-		*t = tenant{next: b.freeTenants}
-		b.freeTenants = t
+		b.forgetTenant(t)
 	}
 	delete(b.roles, roleName{o.rank, o.id})
-	*o = role{next: b.freeRoles, asleep: o.asleep, fullest: o.fullest}
-	b.freeRoles = o
+	o.clear()
+	o.next, b.freeRoles = b.freeRoles, o
 }
 
-// wake forgets those who have not paid more than who is served now.
-func (b *book) wake(o *role) {
+func (b *book) forgetTenant(t *tenant) {
+	t.role.asleep.put(t, false)
+	delete(b.tenants, tenantName{t.role, t.id})
+	*t = tenant{next: b.freeTenants}
+	b.freeTenants = t
+}
+
+// wakeTenants forgets those who have not paid more than who is served now.
+func (b *book) wakeTenants(o *role) {
 	for t, ok := o.asleep.top(); ok && t.vt <= o.vtime; t, ok = o.asleep.top() {
-		b.settle(t)
+		b.forgetTenant(t)
 	}
-	r := o.rank
+}
+
+func (b *book) wakeRoles(r *rank) {
 	for p, ok := r.asleep.top(); ok && p.vt <= r.vtime; p, ok = r.asleep.top() {
 		b.forget(p)
 	}
@@ -213,11 +246,15 @@ func (b *book) sleepers(r *rank) {
 	}
 }
 
-// join puts w, which is in f, to its tenant's.
+// join puts w, which is in f, to its tenant's. A key is of one role: a flow stays with the
+// account that it has begun with.
 func (b *book) join(f *flow, w *Waiter) {
 	r := f.rank
-	t := b.tenant(r, w)
-	o := t.role
+	if f.role == nil {
+		f.role = b.role(r, w.Role)
+	}
+	o := f.role
+	t := b.tenant(o, w.Tenant)
 	if o.waiting == 0 {
 		o.vt, o.first = max(o.vt, r.vtime), w.seq
 		r.active++
@@ -235,24 +272,28 @@ func (b *book) join(f *flow, w *Waiter) {
 	if mayLose(w) {
 		t.mayLose(1)
 	}
-	if f.role == nil {
-		f.role = o
-		f.nextRole = o.flows
-		if f.nextRole != nil {
-			f.nextRole.prevRole = f
-		}
-		o.flows = f
-		o.nflows++
-	}
-	s := t.subs
-	for s != nil && s.flow != f {
-		s = s.next
-	}
+	s := f.subOf(t)
 	if s == nil {
 		s = b.sub(f, t)
 	}
 	s.insert(w)
 	s.place()
+}
+
+// subOf is the tenant's sub in the flow; nil if there is none. A tenant with many keys and a
+// key with many tenants are both possible, but not often together: it looks on both sides.
+func (f *flow) subOf(t *tenant) *sub {
+	s := t.subs
+	for _, o := range f.subs.items {
+		switch {
+		case o.tenant == t:
+			return o
+		case s == nil || s.flow == f:
+			return s
+		}
+		s = s.next
+	}
+	return nil
 }
 
 // place brings the sub to where it belongs in its flow.
@@ -297,23 +338,18 @@ func (b *book) leave(w *Waiter) {
 		b.drop(s)
 	}
 	if len(f.subs.items) == 0 {
-		if f.prevRole == nil {
-			o.flows = f.nextRole
-		} else {
-			f.prevRole.nextRole = f.nextRole
-		}
-		if f.nextRole != nil {
-			f.nextRole.prevRole = f.prevRole
-		}
-		f.role, f.nextRole, f.prevRole = nil, nil, nil
-		o.nflows--
+		f.role = nil
 	}
 	b.settle(t)
 }
 
 // pay charges w's tenant for the slot that w is granted. If w waits it still stands in its flow.
 func (b *book) pay(r *rank, w *Waiter) (t *tenant) {
-	t = b.tenant(r, w)
+	if w.sub != nil {
+		t = w.sub.tenant
+	} else {
+		t = b.tenant(b.role(r, w.Role), w.Tenant)
+	}
 	o := t.role
 	if o.waiting == 0 {
 		o.vt = max(o.vt, r.vtime)
@@ -327,11 +363,12 @@ func (b *book) pay(r *rank, w *Waiter) (t *tenant) {
 	t.granted++
 	b.charge(t, w.expected)
 	b.settle(t)
-	b.wake(o)
+	b.wakeTenants(o)
+	b.wakeRoles(r)
 	return t
 }
 
-// charge adds ns to what a tenant and its role have paid, which moves their flows.
+// charge adds ns to what a tenant and its role have paid, which moves them.
 func (b *book) charge(t *tenant, ns int64) {
 	o := t.role
 	t.vt += ns
@@ -340,19 +377,22 @@ func (b *book) charge(t *tenant, ns int64) {
 	if t.nsubs <= mostMoved {
 		for s := t.subs; s != nil; s = s.next {
 			s.place()
+			s.flow.place()
 		}
 	}
-	if o.nflows <= mostMoved {
-		for f := o.flows; f != nil; f = f.nextRole {
-			f.place()
-		}
-	}
+	o.place()
 	if t.fresh > 0 {
 		o.fullest.put(t, true)
 	}
 	if o.fresh > 0 {
 		o.rank.fullest.put(o, true)
 	}
+}
+
+// place brings the role to where it belongs in its rank.
+func (o *role) place() {
+	o.rank.readyRoles.put(o, len(o.ready.items) > 0)
+	o.rank.parkedRoles.put(o, len(o.parked.items) > 0)
 }
 
 // paid ends a ticket that was charged with expected ns and has held its slot for held ns.
@@ -368,10 +408,8 @@ func (b *book) paid(t *tenant, expected, held int64) {
 // refused all that was begun comes to its end; who never stops would keep the others out.
 func (f *flow) fairer(o *flow) bool {
 	switch {
-	case f.roleVT != o.roleVT:
-		return f.roleVT < o.roleVT
 	case f.role != o.role:
-		return f.role.first < o.role.first
+		return f.role.cheaper(o.role)
 	case f.tenantVT != o.tenantVT:
 		return f.tenantVT < o.tenantVT
 	case f.kept != o.kept && f.rank.on:
@@ -380,6 +418,14 @@ func (f *flow) fairer(o *flow) bool {
 		return f.last.seq > o.last.seq
 	}
 	return f.first.seq < o.first.seq
+}
+
+// cheaper is the order of the roles of a rank.
+func (o *role) cheaper(p *role) bool {
+	if o.vt != p.vt {
+		return o.vt < p.vt
+	}
+	return o.first < p.first
 }
 
 // top is the sub of the flow whose tenant is next.
@@ -396,9 +442,7 @@ func (f *flow) top() *sub {
 
 // fresh reports whether the flow is where it belongs by what has been paid since it was put
 // there.
-func (f *flow) fresh() bool {
-	return f.role == nil || f.roleVT == f.role.vt && f.tenantVT == f.top().tenant.vt
-}
+func (f *flow) fresh() bool { return f.role == nil || f.tenantVT == f.top().tenant.vt }
 
 // fuller is the order of those who lose a waiter to make room: who has most.
 func (t *tenant) fuller(o *tenant) bool {

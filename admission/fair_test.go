@@ -8,7 +8,6 @@ import (
 
 // shop is a gate in front of which everybody always waits: who is served comes again at once.
 type shop struct {
-	t       *rapid.T
 	g       *Gate
 	now     int64
 	running []Verdict
@@ -17,8 +16,8 @@ type shop struct {
 	served  func(v Verdict)
 }
 
-func newShop(t *rapid.T, slots int) *shop {
-	s := &shop{t: t}
+func newShop(slots int) *shop {
+	s := &shop{}
 	s.g = New(Plan{Slots: slots, Workloads: []Workload{{MaxWait: never / 2, MaxWaiting: 1 << 20}}}, endless{}, nil)
 	s.cost = func(*Waiter) (int64, int64) { return ms, ms }
 	return s
@@ -29,7 +28,7 @@ func (s *shop) come(w *Waiter) {
 	if v := s.g.Admit(s.now, w); v.Outcome == Granted {
 		s.grant(v)
 	} else if v.Outcome == Refused {
-		s.t.Fatalf("%s was refused: %v", name(w), v.Reason)
+		panic(name(w) + " was refused: " + v.Reason.String())
 	}
 }
 
@@ -52,7 +51,7 @@ func (s *shop) end(i int) {
 	}
 	s.come(&Waiter{Key: v.W.Key, Class: v.W.Class, Role: v.W.Role, Tenant: v.W.Tenant})
 	if err := s.g.Check(); err != nil {
-		s.t.Fatal(err)
+		panic(err)
 	}
 }
 
@@ -62,7 +61,7 @@ func (s *shop) end(i int) {
 func TestShares(t *testing.T) {
 	many(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 3).Draw(t, "slots")
-		s := newShop(t, slots)
+		s := newShop(slots)
 		equal := rapid.Bool().Draw(t, "equal")
 		most, off := ms, int64(0)
 		if !equal {
@@ -135,7 +134,7 @@ func apart(t *rapid.T, served []int64, bound int64) {
 // before it.
 func TestFloor(t *testing.T) {
 	many(t, func(t *rapid.T) {
-		s := newShop(t, rapid.IntRange(1, 2).Draw(t, "slots"))
+		s := newShop(rapid.IntRange(1, 2).Draw(t, "slots"))
 		var passed [Classes]int
 		s.served = func(v Verdict) {
 			for i := range passed {
@@ -159,4 +158,101 @@ func TestFloor(t *testing.T) {
 			s.end(0)
 		}
 	})
+}
+
+// TestNewNamesAreNotAlwaysFirst: a tenant that always waits has its turns, however many come
+// that nobody has heard of before.
+func TestNewNamesAreNotAlwaysFirst(t *testing.T) {
+	for _, roles := range []bool{false, true} {
+		s := newShop(1)
+		name := uint32(1)
+		stranger := func() *Waiter {
+			name++
+			if roles {
+				return &Waiter{Role: name}
+			}
+			return &Waiter{Tenant: name}
+		}
+		const waiting = 50
+		for range waiting {
+			s.come(stranger())
+		}
+		s.come(&Waiter{})
+		own, last := 0, 0
+		for i := range 5000 {
+			v := s.running[0]
+			s.running = s.running[:0]
+			s.now++
+			for _, o := range s.g.Done(s.now, v.Ticket, ms, nil) {
+				s.grant(o)
+			}
+			if v.W.Role == 0 && v.W.Tenant == 0 {
+				s.come(&Waiter{})
+				own, last = own+1, i
+			} else {
+				s.come(stranger())
+			}
+			if i-last > waiting+mostAsleep+2 {
+				t.Fatalf("roles %v: nothing for %d turns after %d", roles, i-last, own)
+			}
+		}
+		if n := len(s.g.book.tenants); n > waiting+mostAsleep+3 {
+			t.Errorf("%d tenants are remembered", n)
+		}
+		if err := s.g.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestManyDatabasesAreOneRole: a role that waits for a hundred keys gets as much as one that
+// waits for one.
+func TestManyDatabasesAreOneRole(t *testing.T) {
+	s := newShop(1)
+	s.come(&Waiter{Role: 9})
+	for k := range Key(100) {
+		s.come(&Waiter{Key: 1 + k, Role: 1})
+		s.come(&Waiter{Key: 0, Role: 0})
+	}
+	var served [10]int
+	s.served = func(v Verdict) { served[v.W.Role]++ }
+	for range 100 {
+		s.end(0)
+	}
+	if d := served[0] - served[1]; d < -1 || d > 1 {
+		t.Errorf("one key was served %d times, a hundred %d", served[0], served[1])
+	}
+}
+
+// TestCrowdedBook: where too many are told apart, they share accounts, and nothing is lost.
+func TestCrowdedBook(t *testing.T) {
+	s := newShop(2)
+	s.g.book.most = 3
+	for i := range uint32(40) {
+		s.come(&Waiter{Key: Key(i), Role: i * 131, Tenant: i * 257})
+		s.come(&Waiter{Key: Key(i), Role: i * 131, Tenant: i * 3})
+		if err := s.g.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if i%4 == 3 {
+			s.end(0)
+		}
+		s.g.book.most = 3 + int(i%3)*100 // it is full now and then
+	}
+	for s.g.Waiting() > 0 {
+		v := s.running[0]
+		s.running = s.running[1:]
+		for _, o := range s.g.Done(s.now, v.Ticket, ms, nil) {
+			s.grant(o)
+		}
+		if err := s.g.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, v := range s.running {
+		s.g.Done(s.now, v.Ticket, ms, nil)
+	}
+	if n := len(s.g.book.roles) + len(s.g.book.tenants); n > 0 {
+		t.Errorf("%d accounts are left", n)
+	}
 }

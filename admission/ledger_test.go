@@ -11,6 +11,7 @@ type ledger struct {
 	ranks  map[rankName]*entries
 	credit map[rankName]float64
 	bills  map[*Waiter]bill
+	flip   bool // queues that have just changed their standing count as they were before
 }
 
 type rankName struct{ load, class int }
@@ -217,15 +218,20 @@ func (l *ledger) flowOf(w *Waiter) (all []*Waiter) {
 	return all
 }
 
+// stands reports whether the queue of w's class does.
+func (l *ledger) stands(w *Waiter) bool {
+	r := l.gate.loads[w.Workload].lines[slots].rankOf(w)
+	return r.on != (l.flip && r.began == l.gate.now)
+}
+
 // next is who is next of the able, who are all of one workload, oldest first.
 func (l *ledger) next(load int, able []*Waiter) *Waiter {
-	stands := func(w *Waiter) bool { return l.gate.loads[load].lines[slots].rankOf(w).on }
 	oldest, newest := able[0], able[len(able)-1]
 	switch l.policy(load) {
 	case LIFO, LIFODeadline:
 		return newest
 	case CoDel:
-		if stands(oldest) {
+		if l.stands(oldest) {
 			return newest
 		}
 		return oldest
@@ -251,7 +257,7 @@ func (l *ledger) next(load int, able []*Waiter) *Waiter {
 		}
 	}
 	f = slices.DeleteFunc(slices.Clone(f), func(o *Waiter) bool { return o.Tenant != t })
-	if stands(w) && !w.Continuing {
+	if l.stands(w) && !w.Continuing {
 		return f[len(f)-1]
 	}
 	return f[0]
@@ -287,7 +293,7 @@ func (l *ledger) before(a, b *Waiter) bool {
 		return least(ra, fa) < least(rb, fb)
 	case a.Continuing != b.Continuing && l.gate.loads[a.Workload].lines[slots].rankOf(a).on:
 		return a.Continuing
-	case l.gate.loads[a.Workload].lines[slots].rankOf(a).on && !a.Continuing:
+	case l.stands(a) && !a.Continuing:
 		return fa[len(fa)-1].seq > fb[len(fb)-1].seq
 	}
 	return fa[0].seq < fb[0].seq

@@ -21,7 +21,8 @@ type line struct {
 	borrows bool    // one more would not be its own
 	adds    sums    // what it adds to the sums of its side
 
-	n     int // waiters
+	n     int    // waiters
+	age   uint64 // the order of the oldest of them; a newcomer comes after all
 	ranks [Classes]rank
 	ready int         // flows that are not parked
 	late  heap[*flow] // that were passed over, by when
@@ -55,14 +56,13 @@ type flow struct {
 	last  *Waiter
 	n     int
 
-	role             *role      // under Guard: whose they are,
-	subs             heap[*sub] // and by tenants
-	roleVT, tenantVT int64      // what was paid for them when it was last put to its place
+	role     *role      // under Guard: whose they are,
+	subs     heap[*sub] // and by tenants
+	tenantVT int64      // what the first of these had paid when it was last put to its place
 
 	next, prev         *flow // among the flows of its key; next also in the free list
 	nextRank, prevRank *flow // in its rank
-	nextRole, prevRole *flow // of its role
-	stands             bool  // it is in one of the rank's heaps:
+	stands             bool  // it is in one of the rank's heaps, or its role's:
 	parked             bool  // its key had no server when last looked
 	inLine             int32 // place in that of the ready,
 	inDry              int32 // or of the parked
@@ -93,7 +93,7 @@ func newLine(s *side, d *load, link int, id uint64) *line {
 // set makes the line, which stays where it is in memory.
 func (l *line) set(s *side, d *load, link int, id uint64) {
 	*l = line{
-		side: s, load: d, link: link, id: id, policy: FIFOGone,
+		side: s, load: d, link: link, id: id, policy: FIFOGone, age: nobody,
 		late: heap[*flow]{less: (*flow).later, place: func(f *flow) *int32 { return &f.inPassed }},
 		warm: heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inWarm }},
 	}
@@ -135,7 +135,7 @@ func (l *line) before(m *line) bool {
 	case l.ratio != m.ratio:
 		return l.ratio < m.ratio
 	}
-	return l.age() < m.age()
+	return l.age < m.age
 }
 
 // oldest is the oldest waiter; nil if there is none.
@@ -148,18 +148,14 @@ func (l *line) oldest() (w *Waiter) {
 	return w
 }
 
-// age is the order of the oldest waiter; a newcomer comes after all.
-func (l *line) age() uint64 {
-	if w := l.oldest(); w != nil {
-		return w.seq
-	}
-	return 1<<64 - 1
-}
+// nobody is the age of an empty line.
+const nobody = 1<<64 - 1
 
 // insert puts w into the line and its flow, by the order of arrival: at the end
 // unless it comes back from a pause.
 func (l *line) insert(w *Waiter, f *flow) {
 	l.n++
+	l.age = min(l.age, w.seq)
 	f.rank.insert(w, l.link)
 	f.insert(w, l.link)
 }
@@ -171,6 +167,12 @@ func (l *line) remove(w *Waiter) {
 	f.rank.remove(w, l.link)
 	f.remove(w, l.link)
 	w.links[l.link] = link{}
+	if l.age == w.seq {
+		l.age = nobody
+		if w := l.oldest(); w != nil {
+			l.age = w.seq
+		}
+	}
 }
 
 // passOver notes that somebody of the line, in flow by, or nil if by no flow of it, is
@@ -185,15 +187,11 @@ func (l *line) passOver(by *flow, now int64) {
 	}
 	// A role that has more than its part is not the first, but has the more servers for one of
 	// its databases.
-	f := by.role.flows
-	for range mostMoved {
-		if f == nil {
-			break
-		}
-		if f.parked && f.inPassed == 0 && f.before(by) {
+	parked := by.role.parked.items
+	for _, f := range parked[:min(len(parked), mostMoved)] {
+		if f.inPassed == 0 && f.before(by) {
 			f.pass(now)
 		}
-		f = f.nextRole
 	}
 }
 

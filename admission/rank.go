@@ -11,9 +11,12 @@ type rank struct {
 
 	list
 	flows  *flow
+	credit float64     // grants that it has to get before those above it
 	ready  heap[*flow] // whose keys may have servers, by the policy's order
 	parked heap[*flow] // whose keys have none
-	credit float64     // grants that it has to get before those above it
+
+	// The same under Guard are the roles' that have any, by what they have paid.
+	readyRoles, parkedRoles heap[*role]
 
 	work    int64 // ns that its waiters are expected to hold slots
 	fresh   int   // how many may be displaced
@@ -31,6 +34,8 @@ func (r *rank) set(l *line, index int) {
 	r.hurt, r.until = -never, -never
 	r.ready = heap[*flow]{less: (*flow).earlier, place: func(f *flow) *int32 { return &f.inLine }}
 	r.parked = heap[*flow]{less: (*flow).earlier, place: func(f *flow) *int32 { return &f.inDry }}
+	r.readyRoles = heap[*role]{less: (*role).cheaper, place: func(o *role) *int32 { return &o.inReady }}
+	r.parkedRoles = heap[*role]{less: (*role).cheaper, place: func(o *role) *int32 { return &o.inParked }}
 	r.asleep = heap[*role]{less: func(a, b *role) bool { return a.vt < b.vt }, place: func(o *role) *int32 { return &o.inAsleep }}
 	r.fullest = heap[*role]{less: (*role).fuller, place: func(o *role) *int32 { return &o.inFullest }}
 }
@@ -69,18 +74,36 @@ func (l *line) firstOf(parked bool) (found *flow) {
 
 // firstOf is the first flow of the rank.
 func (r *rank) firstOf(parked bool) *flow {
-	h := &r.ready
-	if parked {
-		h = &r.parked
+	h := r.heap(parked)
+	if h == nil || len(h.items) == 0 {
+		return nil
 	}
 	for range mostFixed {
-		if f, ok := h.top(); !ok || f.fresh() {
+		if h.items[0].fresh() {
 			break
 		}
 		h.items[0].place()
 	}
-	f, _ := h.top()
-	return f
+	return h.items[0]
+}
+
+// heap is where the first flow of the rank is; nil if there is none.
+func (r *rank) heap(parked bool) *heap[*flow] {
+	switch {
+	case r.line.policy != Guard && parked:
+		return &r.parked
+	case r.line.policy != Guard:
+		return &r.ready
+	case parked:
+		if o, ok := r.parkedRoles.top(); ok {
+			return &o.parked
+		}
+	default:
+		if o, ok := r.readyRoles.top(); ok {
+			return &o.ready
+		}
+	}
+	return nil
 }
 
 // granted notes whose turn it was: those below who wait come nearer to theirs.
@@ -143,17 +166,28 @@ func (f *flow) head() *Waiter {
 
 // place brings the flow to where it belongs in its rank.
 func (f *flow) place() {
-	if f.stands {
-		if f.role != nil {
-			f.roleVT, f.tenantVT = f.role.vt, f.top().tenant.vt
-		}
+	if !f.stands {
+		return
+	}
+	if f.role == nil {
 		f.rank.parked.put(f, f.parked)
 		f.rank.ready.put(f, !f.parked)
+		return
 	}
+	f.tenantVT = f.top().tenant.vt
+	f.role.parked.put(f, f.parked)
+	f.role.ready.put(f, !f.parked)
+	f.role.place()
 }
 
-// lift takes it out of its rank's heaps until place.
+// lift takes it out of the heaps until place.
 func (f *flow) lift() {
-	f.rank.parked.put(f, false)
-	f.rank.ready.put(f, false)
+	if f.role == nil {
+		f.rank.parked.put(f, false)
+		f.rank.ready.put(f, false)
+		return
+	}
+	f.role.parked.put(f, false)
+	f.role.ready.put(f, false)
+	f.role.place()
 }

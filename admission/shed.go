@@ -9,6 +9,8 @@ const (
 	keepLess = 20e6
 	// keepLeast is how many waiters it keeps in any case: with one alone slots fall idle.
 	keepLeast = 2
+	// mostExpected is the most that is believed about how long a slot is held.
+	mostExpected = 3600e9
 	// How many may wait under Priority for each slot.
 	priorityLow, priorityHigh = 1, 8
 )
@@ -20,7 +22,7 @@ func (g *Gate) judge(w *Waiter) {
 	if w.Probe {
 		w.class = min(w.class, int8(Critical.index())) // a pool that does not get its answer opens new connections
 	}
-	w.expected = w.Expected
+	w.expected = min(w.Expected, mostExpected)
 	if w.expected <= 0 && d.drain.known() {
 		w.expected = int64(d.drain.mean)
 	}
@@ -50,11 +52,15 @@ func kept(w *Waiter) bool { return w.Continuing }
 // mayLose reports whether w may be displaced.
 func mayLose(w *Waiter) bool { return !w.Continuing && !w.Probe && !w.Reserved }
 
+// privileged reports whether w has a lane with slots of its own, so that the queue before it
+// says nothing about its wait.
+func (g *Gate) privileged(w *Waiter) bool { return w.Probe || w.Reserved && g.plan.Extra > 0 }
+
 // door says why w, which cannot be served at once, may not wait. It may have
 // displaced somebody for w.
 func (g *Gate) door(now int64, w *Waiter) Reason {
 	d := g.loads[w.Workload]
-	if d.plan.Policy == Guard && w.Want != Session && !d.plan.Patient && !w.Probe {
+	if d.plan.Policy == Guard && w.Want != Session && !d.plan.Patient && !g.privileged(w) {
 		if r := g.predict(now, w); r != None && !g.only(w, r) {
 			return r
 		}
@@ -83,7 +89,7 @@ func (g *Gate) only(w *Waiter, r Reason) bool {
 	}
 	if d.plan.Mode == DryRun && !w.would {
 		w.would = true
-		d.stats.classes[w.class].would[r]++
+		d.stats.classes[w.Class.index()].would[r]++
 	}
 	return true
 }
@@ -105,25 +111,34 @@ func (g *Gate) predict(now int64, w *Waiter) Reason {
 // class, as far as its role and its tenant have to wait for the others. While its queue
 // stands the newest is first.
 func (g *Gate) predicted(w *Waiter) int64 {
-	d := g.loads[w.Workload]
-	l := d.line(w)
-	r := &l.ranks[w.class]
-	work := int64(0)
+	l := g.loads[w.Workload].line(w)
+	work := 0.0
 	for i := range int(w.class) {
-		work += l.ranks[i].work
+		work += float64(l.ranks[i].work)
 	}
-	if !r.on {
-		own := r.work
-		if o := g.book.roles[roleName{r, w.Role}]; o == nil || o.waiting == 0 {
-			own = min(own, w.expected*int64(r.active+1))
-		} else if t := g.book.tenants[tenantName{o, w.Tenant}]; t == nil || t.waiting == 0 {
-			own = min(own, o.work*int64(r.active), w.expected*int64(o.active+1)*int64(r.active))
-		} else {
-			own = min(own, o.work*int64(r.active), t.work*int64(o.active)*int64(r.active))
-		}
-		work += own
+	limit := float64(max(l.own, l.used, 1))
+	if r := &l.ranks[w.class]; !r.on && w.Deadline == 0 && (work+float64(r.work))/limit <= float64(g.loads[w.Workload].maxWait(r.index)) {
+		work += float64(r.work) // it does not matter that some of it comes later
+	} else if !r.on {
+		work += g.book.before(r, w)
 	}
-	return work / int64(max(l.own, l.used, 1))
+	return int64(min(work/limit, never/4))
+}
+
+// before is how much of the work of a rank is served before w, in ns, if all roles and tenants
+// have their turns.
+func (b *book) before(r *rank, w *Waiter) float64 {
+	all, roles, expected := float64(r.work), float64(r.active), float64(w.expected)
+	o := b.roles[roleName{r, w.Role}]
+	if o == nil || o.waiting == 0 {
+		return min(all, expected*(roles+1))
+	}
+	all = min(all, float64(o.work)*roles)
+	t := b.tenants[tenantName{o, w.Tenant}]
+	if t == nil || t.waiting == 0 {
+		return min(all, expected*float64(o.active+1)*roles)
+	}
+	return min(all, float64(t.work)*float64(o.active)*roles)
 }
 
 // victim is who is displaced first: the oldest of the tenant that has most in the queue, of

@@ -115,7 +115,7 @@ func (s *side) passOver(l *line, now int64) {
 // passOlder marks the first waiters of lines that are older than a waiter of
 // another side, which got a server.
 func (s *side) passOlder(than uint64, now int64) {
-	for d, ok := s.dry.top(); ok && d.age() < than; d, ok = s.dry.top() {
+	for d, ok := s.dry.top(); ok && d.age < than; d, ok = s.dry.top() {
 		d.firstOf(true).pass(now)
 		s.settle(d)
 	}
