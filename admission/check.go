@@ -23,6 +23,10 @@ func (g *Gate) check() error {
 				return fmt.Errorf("workload %d, line %d: %w", i, kind, err)
 			}
 		}
+		if d.halted.check() >= 0 {
+			return fmt.Errorf("workload %d: the heap of the halted is broken", i)
+		}
+		c.wantHalted += len(d.halted.items)
 		if d.extra < 0 || d.probes < 0 {
 			return fmt.Errorf("workload %d: %d probes, %d on extra slots", i, d.probes, d.extra)
 		}
@@ -68,7 +72,7 @@ type census struct {
 	inTime             int
 	waiting, flows     int
 	probes, wantProbes int
-	extra              int
+	extra, wantHalted  int
 }
 
 // line verifies one line: its ranks, and where it is.
@@ -318,7 +322,7 @@ func (c *census) keys(g *Gate) error {
 		hot += min(int(e.hot), 1)
 		active += min(int(e.active), 1)
 	}
-	if halted != g.halted || hot != len(g.hot) || active != len(g.active) {
+	if halted != g.halted || halted != c.wantHalted || hot != len(g.hot) || active != len(g.active) {
 		return fmt.Errorf("%d halted, %d hot, %d active, counted %d, %d, %d", halted, hot, active, g.halted, len(g.hot), len(g.active))
 	}
 	return nil

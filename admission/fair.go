@@ -44,6 +44,7 @@ type tenant struct {
 
 	inAsleep  int32
 	inFullest int32
+	inList    int32
 	next      *tenant // in the free list
 }
 
@@ -83,7 +84,8 @@ type book struct {
 	roles   map[roleName]*role
 	tenants map[tenantName]*tenant
 
-	most int // of each
+	most int       // of each
+	list []*tenant // in no order, to be looked at piece by piece
 
 	freeRoles   *role
 	freeTenants *tenant
@@ -161,6 +163,8 @@ func (b *book) tenant(o *role, id uint32) *tenant {
 	}
 	*t = tenant{role: o, id: id, vt: o.vtime}
 	b.tenants[tenantName{o, id}] = t
+	t.inList = int32(len(b.list))
+	b.list = append(b.list, t)
 	return t
 }
 
@@ -221,6 +225,11 @@ func (b *book) forget(o *role) {
 func (b *book) forgetTenant(t *tenant) {
 	t.role.asleep.put(t, false)
 	delete(b.tenants, tenantName{t.role, t.id})
+	last := len(b.list) - 1
+	b.list[t.inList] = b.list[last]
+	b.list[t.inList].inList = t.inList
+	b.list[last] = nil
+	b.list = b.list[:last]
 	*t = tenant{next: b.freeTenants}
 	b.freeTenants = t
 }

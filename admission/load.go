@@ -7,9 +7,9 @@ type load struct {
 	lines [sessions + 1]line // for slots and for sessions
 	part  int                // of the slots, rounded, at least 1 if there are any
 
-	probes int // of its waiters
-	halted int // of its waiters stand in no line
-	extra  int // its transactions on Extra's slots
+	probes int           // of its waiters
+	halted heap[*Waiter] // of its waiters stand in no line, by arrival
+	extra  int           // its transactions on Extra's slots
 	drain  drainRate
 	stats  counters
 	vain   vain
@@ -25,7 +25,7 @@ func (d *load) line(w *Waiter) *line {
 
 // queued is how many stand in its lines, waiting is how many wait.
 func (d *load) queued() int  { return d.lines[slots].n + d.lines[sessions].n }
-func (d *load) waiting() int { return d.queued() + d.halted }
+func (d *load) waiting() int { return d.queued() + len(d.halted.items) }
 
 // maxWaiting is the queue's bound in force.
 func (d *load) maxWaiting() int {
@@ -69,6 +69,7 @@ func (g *Gate) full(w *Waiter) bool {
 func (g *Gate) grow(n int) {
 	for len(g.loads) < n {
 		d := &load{index: uint16(len(g.loads)), plan: Workload{}.withDefaults()}
+		d.halted = heap[*Waiter]{less: func(a, b *Waiter) bool { return a.arrived < b.arrived }, place: func(w *Waiter) *int32 { return &w.inHalted }}
 		for kind := range d.lines {
 			id := uint64(len(g.loads)*len(d.lines) + kind + sides)
 			d.lines[kind].set(g.side[kind], d, mainLine, id)

@@ -104,7 +104,7 @@ func (g *Gate) halt(w *Waiter) {
 	w.halted = true
 	g.key(w.Key).halted.insert(w, mainLine)
 	g.halted++
-	g.loads[w.Workload].halted++
+	g.loads[w.Workload].halted.put(w, true)
 }
 
 // unhalt takes w out of those who wait while its key is paused.
@@ -112,5 +112,5 @@ func (g *Gate) unhalt(w *Waiter) {
 	w.halted = false
 	g.key(w.Key).halted.remove(w, mainLine)
 	g.halted--
-	g.loads[w.Workload].halted--
+	g.loads[w.Workload].halted.put(w, false)
 }

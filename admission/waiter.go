@@ -77,6 +77,7 @@ type Waiter struct {
 	subNext  *Waiter
 	late     int64 // when it is too late for its deadline
 	inLate   int32 // place in the gate's heap of those
+	inHalted int32 // place in its workload's heap of the halted
 }
 
 // The indices of a waiter's links: its workload's line, and the lane, if any,

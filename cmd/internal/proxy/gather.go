@@ -14,6 +14,9 @@ import (
 // snapshot of thousands must not hold up anybody's transaction.
 const sliceSize = 1024
 
+// workloadsPerTurn bounds the workloads that are looked at in one turn: each is some kilobytes.
+const workloadsPerTurn = 32
+
 // facts are what a snapshot is made of: copies of what the loop owns.
 type facts struct {
 	at        time.Time
@@ -27,15 +30,16 @@ type upstreamFacts struct {
 	up        *cluster
 	u         *Upstream
 	state     UpstreamState
-	gate      admission.Stats
-	now       int64 // when the gate was asked
+	gate      admission.Totals
+	loads     []admission.WorkloadStats // the gate's list
+	now       int64                     // when the gate was last asked
 	workloads []Workload
 	index     []int      // of these in the gate's list; -1 = it has not heard of it
 	keys      []keyFacts // by key
 	roles     []session.RoleStats
 	groups    []session.Group
 
-	wantKeys, wantGroups int
+	wantLoads, wantKeys, wantGroups int
 }
 
 // keyFacts are those of a database and role.
@@ -83,12 +87,18 @@ func (r *upstreamFacts) gather(ctx context.Context, do onLoop) error {
 		return err
 	}
 	// Not on the loop thread: it is much memory.
+	r.loads = make([]admission.WorkloadStats, 0, r.wantLoads)
 	r.keys, r.groups = make([]keyFacts, 0, r.wantKeys), make([]session.Group, 0, r.wantGroups)
 	r.roles = make([]session.RoleStats, 0, min(r.wantKeys, r.wantGroups)) // or some more
-	for _, f := range []func(int64) bool{r.someKeys, r.someGroups, r.someRoles} {
+	for _, f := range []func(int64) bool{r.someWorkloads, r.someKeys, r.someGroups, r.someRoles} {
 		if err := do.slices(ctx, f); err != nil {
 			return err
 		}
+	}
+	admission.Lend(r.loads)
+	for i := range r.loads {
+		w := &r.loads[i]
+		r.state.MaxWait = max(r.state.MaxWait, r.since(w.Waiting > 0, w.Oldest))
 	}
 	if r.gate.Waiting == 0 {
 		return nil
@@ -152,11 +162,11 @@ func (r *refusals) list(px *Proxy, now int64, at time.Time) []RefusalState {
 	return list
 }
 
-// begin takes what there is once of an upstream, and of each workload. Loop thread.
+// begin takes what there is once of an upstream. Loop thread.
 func (r *upstreamFacts) begin(now int64) {
 	up := r.up
 	u, co := up.o.Load(), up.core
-	set, gate, c := co.Set().Stats(), co.Gate().Stats(), co.Counts()
+	set, gate, c := co.Set().Stats(), co.Gate().Totals(), co.Counts()
 	r.u, r.gate, r.now, r.workloads = u, gate, now, up.px.settings.Load().Workloads
 	r.state = UpstreamState{
 		Name: up.name, Host: up.place.Address, Budget: u.Budget, BudgetSum: u.BudgetSum, Reserve: u.Reserve,
@@ -166,9 +176,6 @@ func (r *upstreamFacts) begin(now int64) {
 		Cancels: c.Cancels, Abandoned: c.Abandoned, Broken: c.Broken, Cleaned: c.Cleaned,
 		CancelsEffective: c.CancelsEffective, CancelsLate: c.CancelsLate,
 	}
-	if gate.Waiting > 0 {
-		r.state.MaxWait = time.Duration(now - gate.Oldest)
-	}
 	r.index = make([]int, len(r.workloads))
 	for i := range r.workloads {
 		r.index[i] = -1 // it came after the configuration has lost the upstream
@@ -177,7 +184,17 @@ func (r *upstreamFacts) begin(now int64) {
 		}
 	}
 	r.meta()
-	r.wantKeys, r.wantGroups = len(co.Keys()), len(co.Groups())
+	r.wantLoads, r.wantKeys, r.wantGroups = co.Gate().Workloads(), len(co.Keys()), len(co.Groups())
+}
+
+// someWorkloads takes the next workloads. Loop thread.
+func (r *upstreamFacts) someWorkloads(now int64) (more bool) {
+	r.now = now
+	end := min(len(r.loads)+workloadsPerTurn, r.wantLoads)
+	for i := len(r.loads); i < end; i++ {
+		r.loads = append(r.loads, r.up.core.Gate().Workload(i))
+	}
+	return end < r.wantLoads
 }
 
 // someRoles takes what the next roles have asked for. Loop thread.

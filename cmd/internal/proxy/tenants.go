@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/pgweir/pgweir/admission"
 )
 
 // lastTenants bounds the tenants of an upstream that are told of.
@@ -22,10 +24,12 @@ func (px *Proxy) Tenants(ctx context.Context) (list []TenantState, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	for _, up := range ups { // each in a turn of its own
-		if err = px.do(ctx, func(int64) { list = append(list, up.tenants()...) }); err != nil {
+	for _, up := range ups {
+		rows, err := up.tenants(ctx)
+		if err != nil {
 			return nil, err
 		}
+		list = append(list, rows...)
 	}
 	slices.SortStableFunc(list, func(a, b TenantState) int {
 		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Served, a.Served), cmp.Compare(b.Refused, a.Refused))
@@ -33,17 +37,28 @@ func (px *Proxy) Tenants(ctx context.Context) (list []TenantState, err error) {
 	return list, nil
 }
 
-// tenants are those that the gate knows. Loop thread.
-func (up *cluster) tenants() []TenantState {
-	known := up.core.Gate().Tenants(nil, lastTenants)
-	list := make([]TenantState, 0, len(known))
-	for i := range known {
-		t := &known[i]
-		list = append(list, TenantState{
-			Upstream: up.name, Workload: up.names[t.Workload], Class: t.Class,
-			Role: up.core.RoleName(t.Role), Tenant: up.core.TenantName(t.Role, t.Tenant),
-			Waiting: t.Waiting, Running: t.Running, Served: time.Duration(t.Served), Granted: t.Granted, Refused: t.Refused,
-		})
+// tenants are the most important of those that the gate knows. It asks for some of them in each
+// turn of the loop.
+func (up *cluster) tenants(ctx context.Context) ([]TenantState, error) {
+	top, at := make([]admission.TenantStats, 0, lastTenants), 0
+	err := onLoop(up.px.do).slices(ctx, func(int64) (more bool) {
+		at, top = up.core.Gate().Accounts(top, lastTenants, at, rowsPerTurn)
+		return at >= 0
+	})
+	if err != nil {
+		return nil, err
 	}
-	return list
+	top = admission.Rank(top)
+	list := make([]TenantState, 0, len(top))
+	err = up.px.do(ctx, func(int64) {
+		for i := range top {
+			t := &top[i]
+			list = append(list, TenantState{
+				Upstream: up.name, Workload: up.names[t.Workload], Class: t.Class,
+				Role: up.core.RoleName(t.Role), Tenant: up.core.TenantName(t.Role, t.Tenant),
+				Waiting: t.Waiting, Running: t.Running, Served: time.Duration(t.Served), Granted: t.Granted, Refused: t.Refused,
+			})
+		}
+	})
+	return list, err
 }

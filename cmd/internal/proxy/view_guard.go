@@ -61,13 +61,13 @@ func (f *upstreamFacts) classes(workload int, goodput *[admission.Classes]uint64
 
 // stats is the gate's state of a workload; the zero one if it has not heard of it.
 func (f *upstreamFacts) stats(workload int) *admission.WorkloadStats {
-	if at := f.index[workload]; at >= 0 {
-		return &f.gate.Workloads[at]
+	if at := f.index[workload]; at >= 0 && at < len(f.loads) {
+		return &f.loads[at]
 	}
 	return &admission.WorkloadStats{}
 }
 
-// since is how long ago something was when the gate was asked; 0 if it was not.
+// since is how long ago something was when the gate was last asked; 0 if it was not.
 func (f *upstreamFacts) since(was bool, at int64) time.Duration {
 	if !was {
 		return 0
