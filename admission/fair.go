@@ -255,8 +255,8 @@ func (b *book) sleepers(r *rank) {
 	}
 }
 
-// join puts w, which is in f, to its tenant's. A key is of one role: a flow stays with the
-// account that it has begun with.
+// join puts w, which is in f, to its tenant's. A flow stays with the account of its role that
+// it has begun with.
 func (b *book) join(f *flow, w *Waiter) {
 	r := f.rank
 	if f.role == nil {

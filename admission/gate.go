@@ -37,10 +37,10 @@ type Gate struct {
 	loads []*load      // by workload
 	keys  []keyState   // by key
 
-	flows  map[uint64]*flow // with waiters, by name
-	unused *flow            // to be used again
-	hot    []Key            // may have a server, and has parked flows
-	active []Key            // somebody waits for a server
+	flows  map[flowName]*flow // with waiters, by name
+	unused *flow              // to be used again
+	hot    []Key              // may have a server, and has parked flows
+	active []Key              // somebody waits for a server
 
 	byTime heap[*flow]   // by the time when the first waiter is too old; but see side.warm
 	late   heap[*Waiter] // by the time when it is too late for their deadline
@@ -74,7 +74,7 @@ func New(p Plan, s Supply, rnd func() float64) *Gate {
 	if rnd == nil {
 		rnd = func() float64 { return 0.5 }
 	}
-	g := &Gate{supply: s, rnd: rnd, flows: make(map[uint64]*flow)}
+	g := &Gate{supply: s, rnd: rnd, flows: make(map[flowName]*flow)}
 	g.byTime = heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inTime }}
 	g.late = heap[*Waiter]{less: func(a, b *Waiter) bool { return a.late < b.late }, place: func(w *Waiter) *int32 { return &w.inLate }}
 	g.stands = heap[*rank]{less: func(a, b *rank) bool { return a.lookAt < b.lookAt }, place: func(r *rank) *int32 { return &r.inStands }}

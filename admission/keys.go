@@ -27,16 +27,23 @@ func (g *Gate) key(k Key) *keyState {
 	return &g.keys[k]
 }
 
+// flowName tells the flows apart.
+type flowName struct {
+	place uint64 // line, class, kept, slot and key
+	role  uint32 // where their order is by roles: several may share a key
+}
+
 // flowName is the name of the flow of a line to which w belongs.
-func (l *line) flowName(w *Waiter) uint64 {
-	name := l.id<<36 | uint64(w.Key)
+func (l *line) flowName(w *Waiter) flowName {
+	name := flowName{place: l.id<<36 | uint64(w.Key)}
 	if w.Want == Slot {
-		name |= 1 << 32
+		name.place |= 1 << 32
 	}
 	if l.policy == Guard {
-		name |= uint64(w.class) << 34
+		name.role = w.Role
+		name.place |= uint64(w.class) << 34
 		if kept(w) {
-			name |= 1 << 33
+			name.place |= 1 << 33
 		}
 	}
 	return name

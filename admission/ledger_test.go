@@ -208,7 +208,7 @@ func (l *ledger) paid(w *Waiter, held int64) {
 func (l *ledger) flowOf(w *Waiter) (all []*Waiter) {
 	r := l.rankOf(w)
 	for _, o := range l.waiters(r) {
-		if o.Key == w.Key && (o.Want == Slot) == (w.Want == Slot) && (!l.guarded(w) || o.Continuing == w.Continuing) {
+		if o.Key == w.Key && (o.Want == Slot) == (w.Want == Slot) && (!l.guarded(w) || o.Continuing == w.Continuing && o.Role == w.Role) {
 			all = append(all, o)
 		}
 	}

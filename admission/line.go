@@ -43,15 +43,15 @@ type sums struct {
 	more     int // how many waiters could borrow
 }
 
-// flow is the waiters of one rank and key that want the same and are kept or not. It exists
-// while there are any.
+// flow is the waiters of one rank, key and role that want the same and are kept or not. It
+// exists while there are any.
 type flow struct {
 	line  *line
 	rank  *rank
 	key   Key
 	slot  bool // they want a slot without a server
 	kept  bool // they come first in their tenant's part, and make room for nobody
-	name  uint64
+	name  flowName
 	first *Waiter // the oldest
 	last  *Waiter
 	n     int

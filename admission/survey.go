@@ -90,7 +90,7 @@ func (d *load) snapshot() WorkloadStats {
 	for i := range w.Classes {
 		c, r := &d.stats.classes[i], &l.ranks[i]
 		w.Classes[i] = ClassStats{
-			Waiting: r.n, Standing: r.on, Granted: c.granted, Refused: c.refused, Would: c.would,
+			Waiting: r.n, Standing: r.on && r.n > 0, Granted: c.granted, Refused: c.refused, Would: c.would,
 			GrantWaits: c.served, RefusalWaits: c.turnedAway,
 		}
 		if r.head != nil {

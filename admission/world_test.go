@@ -139,7 +139,7 @@ func drawPlan(t *rapid.T) Plan {
 func (w *world) waiter() *Waiter {
 	k := rapid.IntRange(0, worldKeys-1).Draw(w.t, "key")
 	x := &Waiter{
-		Key: Key(k), Role: uint32(k / 2), Tenant: uint32(rapid.IntRange(0, 2).Draw(w.t, "tenant")),
+		Key: Key(k), Role: uint32(rapid.IntRange(0, 2).Draw(w.t, "role")), Tenant: uint32(rapid.IntRange(0, 2).Draw(w.t, "tenant")),
 		Workload: uint16(rapid.IntRange(0, 2).Draw(w.t, "workload")),
 		Class:    Class(rapid.IntRange(-1, 2).Draw(w.t, "class")),
 		Want:     Want(rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2}).Draw(w.t, "want")),
