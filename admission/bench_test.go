@@ -184,3 +184,30 @@ func BenchmarkRefuse(b *testing.B) {
 		g.Admit(0, w)
 	}
 }
+
+// BenchmarkExpire refuses all who wait at once: so many came together when nothing moved.
+func BenchmarkExpire(b *testing.B) {
+	for _, n := range []int{100, 2000, 20_000} {
+		for _, keys := range []int{1, 1000} {
+			b.Run(fmt.Sprintf("waiting=%d/keys=%d", n, keys), func(b *testing.B) {
+				g, _, waiters := crowd(n, 16, keys)
+				out := make([]Verdict, 0, n)
+				now := int64(0)
+				b.ReportAllocs()
+				for b.Loop() {
+					now += 2 * defaultMaxWait
+					if _, out = g.Fire(now, out[:0]); len(out) != n {
+						b.Fatal(len(out))
+					}
+					b.StopTimer()
+					for i := range waiters {
+						if !waiters[i].Waiting() && i >= 16 {
+							g.Admit(now, &waiters[i])
+						}
+					}
+					b.StartTimer()
+				}
+			})
+		}
+	}
+}

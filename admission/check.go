@@ -56,6 +56,8 @@ func (g *Gate) check() error {
 		return fmt.Errorf("%d probes wait, counted %d and %d", c.probes, g.probes, c.wantProbes)
 	case g.late.check() >= 0 || len(g.late.items) != c.late || g.stands.check() >= 0:
 		return fmt.Errorf("the heap of deadlines is broken, or has %d waiters instead of %d", len(g.late.items), c.late)
+	case g.sheds.check() >= 0 || len(g.sheds.items) != c.sheds:
+		return fmt.Errorf("the heap of what would be due is broken, or has %d flows instead of %d", len(g.sheds.items), c.sheds)
 	case g.byTime.check() >= 0 || len(g.byTime.items) != c.inTime:
 		return fmt.Errorf("the heap of what is due is broken, or has %d flows instead of %d", len(g.byTime.items), c.inTime)
 	}
@@ -69,7 +71,7 @@ type census struct {
 	late               int // waiters with deadlines
 	sums               [sides]sums
 	warm               [sides][classes]int
-	inTime             int
+	inTime, sheds      int
 	waiting, flows     int
 	probes, wantProbes int
 	extra, wantHalted  int
@@ -177,7 +179,9 @@ func (c *census) accounts(r *rank) error {
 			k := 0
 			for w := s.first; w != nil; w = w.subNext {
 				k++
-				work += w.expected
+				if !w.would {
+					work += w.expected
+				}
 				if mayLose(w) {
 					fresh++
 				}
@@ -344,6 +348,7 @@ func (c *census) flow(g *Gate, f *flow, k Key) error {
 			return fmt.Errorf("a flow of key %d is due by its line's time: %v", f.key, f.inWarm > 0)
 		}
 		c.inTime += min(int(f.inTime), 1)
+		c.sheds += min(int(f.inShed), 1)
 	}
 	switch {
 	case n == 0 || n != f.n || f.last != prev || f.key != k || g.flows[f.name] != f:

@@ -229,6 +229,34 @@ func (g *Gate) schedule(f *flow) {
 	g.byTime.put(f, !warm)
 	l.warm.put(f, warm)
 	l.side.sort(l)
+	if l.load.plan.Mode == DryRun || f.inShed > 0 {
+		g.foresee(f)
+	}
+}
+
+// foresee works out when the first waiter of f would be too old if the guard were enforced,
+// where it is only tried and its limit is shorter than the real one. While servers are being
+// opened, or cannot be, nobody is.
+func (g *Gate) foresee(f *flow) {
+	limit, w := int64(never), f.remains()
+	if f.line.load.plan.Mode == DryRun && w != nil {
+		limit = f.shedAt()
+	}
+	in := limit < f.limit() && (f.slot || g.keys[f.key].mode == counting)
+	if in {
+		f.shed = after(w.start, limit+f.stood)
+	}
+	g.sheds.put(f, in)
+}
+
+// overdue counts who would be too old if the guard were enforced.
+func (g *Gate) overdue(now int64) {
+	for f, ok := g.sheds.top(); ok && f.shed <= now; f, ok = g.sheds.top() {
+		if g.foresee(f); f.inShed > 0 && f.shed <= now { // its first may be another one than then
+			g.only(f.remains(), QueueAge)
+			g.foresee(f)
+		}
+	}
 }
 
 // after adds without running over.
@@ -242,6 +270,7 @@ func after(t, d int64) int64 {
 // expire refuses everybody who waited for too long. Being the first thing that
 // every dispatch does, it keeps them from being granted.
 func (g *Gate) expire(now int64, out []Verdict) []Verdict {
+	g.overdue(now)
 	for f, ok := g.byTime.top(); ok && f.due <= now; f, ok = g.byTime.top() {
 		r := QueueAge
 		if !f.slot && g.keys[f.key].mode == away {
@@ -264,6 +293,9 @@ func (g *Gate) due(now int64) int64 {
 	due := int64(never)
 	if f, ok := g.byTime.top(); ok {
 		due = f.due
+	}
+	if f, ok := g.sheds.top(); ok {
+		due = min(due, f.shed)
 	}
 	for _, s := range [...]*side{g.side[slots], g.side[sessions]} {
 		for c := range classes {

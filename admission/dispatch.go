@@ -15,7 +15,7 @@ func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
 		if w == nil {
 			break
 		}
-		if g.hopeless(now, w) {
+		if g.hopeless(now, w, w.expected) {
 			out = append(out, g.evict(now, w, Deadline))
 			continue
 		}

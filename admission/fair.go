@@ -54,6 +54,7 @@ type sub struct {
 	tenant     *tenant
 	first      *Waiter
 	last       *Waiter
+	seen       *Waiter // nobody before it can be displaced; nil: not known
 	n          int
 	vt         int64 // what its tenant had paid when it was last put to its place
 	inFlow     int32
@@ -275,12 +276,7 @@ func (b *book) join(f *flow, w *Waiter) {
 	o.waiting++
 	t.waiting++
 	b.settle(t)
-	r.work += w.expected
-	o.work += w.expected
-	t.work += w.expected
-	if mayLose(w) {
-		t.mayLose(1)
-	}
+	t.count(w, 1)
 	s := f.subOf(t)
 	if s == nil {
 		s = b.sub(f, t)
@@ -311,6 +307,21 @@ func (s *sub) place() {
 	s.flow.subs.put(s, s.n > 0)
 }
 
+// count adds n times w to what the tenant's waiters have before them and may lose, unless it
+// waits only because the guard is not enforced.
+func (t *tenant) count(w *Waiter, n int) {
+	if w.would {
+		return
+	}
+	o, work := t.role, int64(n)*w.expected
+	o.rank.work += work
+	o.work += work
+	t.work += work
+	if mayLose(w) {
+		t.mayLose(n)
+	}
+}
+
 // mayLose counts n more of the tenant's waiters that may be displaced.
 func (t *tenant) mayLose(n int) {
 	o := t.role
@@ -336,12 +347,7 @@ func (b *book) leave(w *Waiter) {
 	if t.waiting == 0 {
 		o.active--
 	}
-	r.work -= w.expected
-	o.work -= w.expected
-	t.work -= w.expected
-	if mayLose(w) {
-		t.mayLose(-1)
-	}
+	t.count(w, -1)
 	s.place()
 	if s.n == 0 {
 		b.drop(s)
@@ -516,6 +522,22 @@ func (s *sub) head(newest bool) *Waiter {
 	return s.first
 }
 
+// loser is its oldest who may be displaced; nil if there is none.
+func (s *sub) loser() *Waiter {
+	w := s.seen
+	if w == nil {
+		w = s.first
+	}
+	for w != nil && !mayLose(w) {
+		w = w.subNext
+	}
+	s.seen = w
+	if w == nil {
+		s.seen = s.last
+	}
+	return w
+}
+
 func (s *sub) insert(w *Waiter) {
 	w.sub = s
 	p := s.last
@@ -531,12 +553,15 @@ func (s *sub) insert(w *Waiter) {
 	if w.subNext == nil {
 		s.last = w
 	} else {
-		w.subNext.subPrev = w
+		w.subNext.subPrev, s.seen = w, nil
 	}
 	s.n++
 }
 
 func (s *sub) remove(w *Waiter) {
+	if s.seen == w {
+		s.seen = w.subNext
+	}
 	if w.subPrev == nil {
 		s.first = w.subNext
 	} else {

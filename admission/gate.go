@@ -43,6 +43,7 @@ type Gate struct {
 	active []Key              // somebody waits for a server
 
 	byTime heap[*flow]   // by the time when the first waiter is too old; but see side.warm
+	sheds  heap[*flow]   // under DryRun, by the time when the first waiter would be too old
 	late   heap[*Waiter] // by the time when it is too late for their deadline
 	stands heap[*rank]   // by the time when to look whether their queues stand
 	book   book
@@ -76,6 +77,7 @@ func New(p Plan, s Supply, rnd func() float64) *Gate {
 	}
 	g := &Gate{supply: s, rnd: rnd, flows: make(map[flowName]*flow)}
 	g.byTime = heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inTime }}
+	g.sheds = heap[*flow]{less: func(a, b *flow) bool { return a.shed < b.shed }, place: func(f *flow) *int32 { return &f.inShed }}
 	g.late = heap[*Waiter]{less: func(a, b *Waiter) bool { return a.late < b.late }, place: func(w *Waiter) *int32 { return &w.inLate }}
 	g.stands = heap[*rank]{less: func(a, b *rank) bool { return a.lookAt < b.lookAt }, place: func(r *rank) *int32 { return &r.inStands }}
 	g.book.open()
@@ -149,7 +151,7 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 	}
 	w.would = false
 	g.judge(w)
-	if w.Deadline != 0 && w.Deadline <= now && g.loads[w.Workload].knowsDeadlines() && w.Want != Session {
+	if g.hopeless(now, w, 1) {
 		return g.refusal(now, w, Deadline)
 	}
 	if v, ok := g.direct(now, w); ok {

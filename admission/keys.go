@@ -106,6 +106,7 @@ func (g *Gate) forget(f *flow) {
 		f.nextRank.prevRank = f.prevRank
 	}
 	g.byTime.put(f, false)
+	g.sheds.put(f, false)
 	f.line.warm.put(f, false)
 	delete(g.flows, f.name)
 	if f.prev == nil {
@@ -127,6 +128,7 @@ func (g *Gate) forget(f *flow) {
 func (g *Gate) enter(now int64, w *Waiter) {
 	l := g.loads[w.Workload].line(w)
 	w.joined = now
+	g.relive(w)
 	f := g.flow(now, l, w)
 	w.start += g.clock(now, f)
 	l.insert(w, f)

@@ -54,6 +54,7 @@ type flow struct {
 	name  flowName
 	first *Waiter // the oldest
 	last  *Waiter
+	left  *Waiter // nobody before it waits as if the guard were enforced; see remains
 	n     int
 
 	role     *role      // under Guard: whose they are,
@@ -74,6 +75,9 @@ type flow struct {
 	due    int64 // when its first waiter is too old, on the time of the heap that it is in
 	inTime int32 // places in the gate's heap of what is due, and in the line's
 	inWarm int32
+
+	shed   int64 // when the first who remains would be too old, if the guard were enforced
+	inShed int32 // place in the gate's heap of these
 
 	stood  int64 // how long its clock had stood still
 	since  int64 // until then,
@@ -226,6 +230,9 @@ func (f *flow) caughtUp() {
 func (f *flow) insert(w *Waiter, lane int) {
 	k := &w.links[lane]
 	k.flow = f
+	if f.left == nil || w.seq < f.left.seq {
+		f.left = w
+	}
 	p := f.last
 	for p != nil && p.seq > w.seq {
 		p = p.links[lane].flowPrev
@@ -244,8 +251,20 @@ func (f *flow) insert(w *Waiter, lane int) {
 	f.n++
 }
 
+// remains is the first waiter of a flow in a workload's line that would still be there if the
+// guard were enforced; nil if there is none.
+func (f *flow) remains() *Waiter {
+	for f.left != nil && f.left.would {
+		f.left = f.left.links[mainLine].flowNext
+	}
+	return f.left
+}
+
 func (f *flow) remove(w *Waiter, lane int) {
 	k := &w.links[lane]
+	if f.left == w {
+		f.left = k.flowNext
+	}
 	if k.flowPrev == nil {
 		f.first = k.flowNext
 	} else {

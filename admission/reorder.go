@@ -67,7 +67,8 @@ func (g *Gate) rejoin(now int64, m moving) {
 }
 
 // retime brings those who wait to the heap of deadlines, or out of it, whose workloads look at
-// deadlines now, or do not any more.
+// deadlines now, or do not any more; and those are there again who waited only because the
+// guard was not enforced.
 func (g *Gate) retime() {
 	for _, d := range g.loads {
 		if d.lines[slots].policy != Guard {
@@ -75,6 +76,7 @@ func (g *Gate) retime() {
 		}
 		for c := range d.lines[slots].ranks {
 			for w := d.lines[slots].ranks[c].head; w != nil; w = w.links[mainLine].next {
+				g.relive(w)
 				g.watch(w)
 			}
 		}
@@ -85,5 +87,5 @@ func (g *Gate) retime() {
 func (g *Gate) watch(w *Waiter) {
 	l := g.loads[w.Workload].line(w)
 	w.late = w.Deadline - w.expected
-	g.late.put(w, w.Deadline != 0 && l.policy == Guard && l.load.knowsDeadlines())
+	g.late.put(w, w.Deadline != 0 && l.policy == Guard && l.load.plan.Mode != Off)
 }

@@ -32,25 +32,26 @@ func (g *Gate) judge(w *Waiter) {
 	}
 }
 
-// knowsDeadlines reports whether the workload's policy looks at deadlines.
-func (d *load) knowsDeadlines() bool {
-	switch d.plan.Policy {
-	case Guard, FIFODeadline, Bounded, LIFODeadline:
-		return d.plan.Mode == Enforce || d.plan.Policy != Guard
+// hopeless reports whether w is refused because its answer would come too late even if it got
+// a slot now that it held for no longer than expected.
+func (g *Gate) hopeless(now int64, w *Waiter, expected int64) bool {
+	if w.Deadline == 0 || w.Want == Session || now+expected <= w.Deadline {
+		return false
+	}
+	switch g.loads[w.Workload].plan.Policy {
+	case Guard:
+		return !g.only(w, Deadline)
+	case FIFODeadline, Bounded, LIFODeadline:
+		return true
 	}
 	return false
-}
-
-// hopeless reports whether w's answer would come too late if it got a slot now.
-func (g *Gate) hopeless(now int64, w *Waiter) bool {
-	return w.Deadline != 0 && w.Want != Session && now+w.expected > w.Deadline && g.loads[w.Workload].knowsDeadlines()
 }
 
 // kept reports whether w comes first in its tenant's part and makes room for nobody.
 func kept(w *Waiter) bool { return w.Continuing }
 
-// mayLose reports whether w may be displaced.
-func mayLose(w *Waiter) bool { return !w.Continuing && !w.Probe && !w.Reserved }
+// mayLose reports whether w may be displaced, or would be if the guard were enforced.
+func mayLose(w *Waiter) bool { return !w.Continuing && !w.Probe && !w.Reserved && !w.would }
 
 // privileged reports whether w has a lane with slots of its own, so that the queue before it
 // says nothing about its wait.
@@ -68,10 +69,14 @@ func (g *Gate) door(now int64, w *Waiter) Reason {
 	if !g.full(w) {
 		return None
 	}
-	if d.sheds() && w.Want != Session && !w.Probe {
+	if d.guards() && w.Want != Session && !w.Probe && !w.would {
 		l := d.line(w)
 		for i := Classes - 1; i > int(w.class); i-- {
-			if v := l.ranks[i].victim(); v != nil {
+			switch v := l.ranks[i].victim(); {
+			case v == nil:
+			case g.only(v, Displaced):
+				return QueueFull
+			default:
 				g.displace(now, v)
 				return None
 			}
@@ -81,17 +86,34 @@ func (g *Gate) door(now int64, w *Waiter) Reason {
 }
 
 // only counts what would have been refused if the guard were enforced, once for each waiter. It
-// reports whether that is all.
+// reports whether that is all. Who was counted waits on, but whoever comes is judged as if it
+// did not: enforced, it would be gone.
 func (g *Gate) only(w *Waiter, r Reason) bool {
 	d := g.loads[w.Workload]
 	if d.plan.Mode == Enforce {
 		return false
 	}
 	if d.plan.Mode == DryRun && !w.would {
-		w.would = true
 		d.stats.classes[w.Class.index()].would[r]++
+		if w.sub != nil {
+			w.sub.tenant.count(w, -1)
+		}
+		w.would = true
 	}
 	return true
+}
+
+// relive counts w, which waits, again if it does not count because of a mode that is over.
+func (g *Gate) relive(w *Waiter) {
+	if !w.would || g.loads[w.Workload].plan.Mode == DryRun {
+		return
+	}
+	w.would = false
+	if w.sub != nil {
+		f := w.links[mainLine].flow
+		w.sub.tenant.count(w, 1)
+		w.sub.seen, f.left = nil, f.first
+	}
 }
 
 // predict says why w should not wait: for too long, or for an answer that comes too late.
@@ -153,11 +175,7 @@ func (r *rank) victim() *Waiter {
 		if s.flow.kept {
 			continue
 		}
-		w := s.first
-		for w != nil && !mayLose(w) {
-			w = w.subNext
-		}
-		if w != nil && (v == nil || w.seq < v.seq) {
+		if w := s.loser(); w != nil && (v == nil || w.seq < v.seq) {
 			v = w
 		}
 	}
@@ -206,6 +224,10 @@ func (g *Gate) displace(now int64, v *Waiter) {
 // tooLate refuses those whose answers would come too late even if they were served now.
 func (g *Gate) tooLate(now int64, out []Verdict) []Verdict {
 	for w, ok := g.late.top(); ok && w.late < now; w, ok = g.late.top() {
+		if g.only(w, Deadline) {
+			g.late.put(w, false)
+			continue
+		}
 		out = append(out, g.evict(now, w, Deadline))
 	}
 	return out

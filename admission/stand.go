@@ -172,12 +172,21 @@ func (f *flow) limit() int64 {
 		return min(d.plan.MaxWait, codelWait)
 	}
 	most := d.maxWait(r.index)
-	if r.on && !f.kept && d.sheds() && ClassAt(r.index) > Critical {
-		if target, _, ok := r.target(); ok {
-			return min(most, 3*target)
-		}
+	if d.plan.Mode == Enforce {
+		most = min(most, f.shedAt())
 	}
 	return most
+}
+
+// shedAt is the longest wait of a flow of a lower class whose queue stands, in the time of its
+// clock, where the guard is enforced.
+func (f *flow) shedAt() int64 {
+	if f.rank.on && !f.kept && f.line.load.guards() && f.line.kind() == slots && ClassAt(f.rank.index) > Critical {
+		if target, _, ok := f.rank.target(); ok {
+			return 3 * target
+		}
+	}
+	return never
 }
 
 // maxWait is the longest wait of a class for a slot.
@@ -188,7 +197,6 @@ func (d *load) maxWait(index int) int64 {
 	return d.plan.MaxWait
 }
 
-// sheds reports whether the guard refuses by more than MaxWait and MaxWaiting.
-func (d *load) sheds() bool {
-	return d.plan.Policy == Guard && d.plan.Mode == Enforce && !d.plan.Patient
-}
+// guards reports whether the guard refuses by more than MaxWait and MaxWaiting, if it is
+// enforced.
+func (d *load) guards() bool { return d.plan.Policy == Guard && !d.plan.Patient }

@@ -143,9 +143,11 @@ func (p *player) cancel(ctx context.Context, c *client) error {
 	if err := p.lab.until(ctx, asleep); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	key := c.key
-	c.mu.Unlock()
+	// That backend has sent the key; this client may not have read it yet.
+	var key []byte
+	if err := c.await(ctx, "a key", func() bool { key = c.key; return c.over || len(key) >= 8 }); err != nil {
+		return err
+	}
 	if len(key) < 8 {
 		return errors.New("there is no key")
 	}
