@@ -320,7 +320,7 @@ func (c *Client) ended() {
 		return
 	}
 	_, st := c.dropName(i)
-	if prep := c.server.prepared.get(prepKey{st, c.want.meaning}); prep != nil {
+	if prep := c.server.prepared.get(c.prepKey(st)); prep != nil {
 		c.server.forget(prep)
 	}
 	c.shared.Statements.release(st)
@@ -400,7 +400,7 @@ func (c *Client) parse(m message, p *Plan) (int, Event) {
 	key := alias.name
 	c.addName(alias)
 	s.mark(st)
-	k := prepKey{st, c.want.meaning}
+	k := c.prepKey(st)
 	if prep := s.prepared.get(k); prep != nil && c.mayFake() {
 		s.push(entry{kind: kParse, fate: fake, name: key})
 		s.runFakes(p)
@@ -411,7 +411,7 @@ func (c *Client) parse(m message, p *Plan) (int, Event) {
 		s.evict(prep, p)
 	}
 	prep := s.prepare(k, p)
-	p.server(p.build(func(dst []byte) []byte { return appendParse(dst, prep, st.tail) }))
+	p.server(p.build(func(dst []byte) []byte { return appendParse(dst, prep) }))
 	s.push(entry{kind: kParse, prep: prep, name: key})
 	return m.size, None
 }
@@ -529,11 +529,11 @@ var (
 	}
 )
 
-func appendParse(dst []byte, prep *prepared, tail string) []byte {
+func appendParse(dst []byte, prep *prepared) []byte {
 	at := len(dst)
 	dst = append(dst, wire.MsgParse, 0, 0, 0, 0)
 	dst = append(prep.name(dst), 0)
-	dst = append(dst, tail...)
+	dst = append(dst, prep.key.st.tail...)
 	setLength(dst[at:], len(dst)-at-1)
 	return dst
 }
@@ -576,15 +576,20 @@ func (s *Server) forgetPrepared() {
 	}
 }
 
+// prepKey returns what servers have the statement under.
+func (c *Client) prepKey(st *Statement) prepKey {
+	return prepKey{c.shared.Statements.plain(st), c.want.meaning}
+}
+
 // ensure makes the server know the statement before what follows.
 func (c *Client) ensure(st *Statement, p *Plan) *prepared {
 	s := c.server
-	k := prepKey{st, c.want.meaning}
+	k := c.prepKey(st)
 	if prep := s.prepared.get(k); prep != nil {
 		return prep
 	}
 	prep := s.prepare(k, p)
-	p.server(p.build(func(dst []byte) []byte { return appendParse(dst, prep, st.tail) }))
+	p.server(p.build(func(dst []byte) []byte { return appendParse(dst, prep) }))
 	s.push(entry{kind: kParse, fate: fallible, prep: prep})
 	return prep
 }

@@ -20,6 +20,7 @@ type rig struct {
 	out     []byte // what the client was told
 	bound   *rigServer
 	grants  int
+	watch   func(toServer []byte)
 }
 
 type rigServer struct {
@@ -80,6 +81,9 @@ func (r *rig) deliver(p *Plan) {
 		r.out = append(r.out, s...)
 	}
 	for _, s := range p.ToServer {
+		if r.watch != nil {
+			r.watch(s)
+		}
 		r.bound.b.Feed(s)
 	}
 }

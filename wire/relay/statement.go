@@ -21,6 +21,8 @@ type Statement struct {
 	// alias is the name that a client gave it last. The next will call it the
 	// same, and then shares it.
 	alias *named
+	// base is what servers are told in its place, once it was asked for: see plain.
+	base *Statement
 	// proven is where a server has accepted the text: a Parse of it needs none.
 	proven []proof
 }
@@ -36,7 +38,7 @@ type proof struct {
 const maxProofs = 8
 
 func (st *Statement) prove(p proof) {
-	if !slices.Contains(st.proven, p) {
+	if !st.provenAt(p) {
 		if len(st.proven) >= maxProofs {
 			st.proven = st.proven[:0]
 		}
@@ -44,21 +46,15 @@ func (st *Statement) prove(p proof) {
 	}
 }
 
-// known returns the statement with this tail if it is in the table and has been
-// accepted there, without a reference.
-func (t *Statements) known(tail []byte, p proof) *Statement {
-	if st := t.byTail[string(tail)]; st != nil && slices.Contains(st.proven, p) {
-		return st
-	}
-	return nil
-}
+func (st *Statement) provenAt(p proof) bool { return slices.Contains(st.proven, p) }
 
 // Statements interns statements by text and types. Its memory is bounded: above
 // the bound nothing new is remembered. It belongs to one loop.
 type Statements struct {
-	byTail map[string]*Statement
-	bytes  int
-	limit  int
+	byTail  map[string]*Statement
+	bytes   int
+	limit   int
+	scratch []byte // of cut
 }
 
 // statementOverhead is what an interned statement costs beside its text.
@@ -110,6 +106,9 @@ func (t *Statements) release(st *Statement) {
 	if st.refs--; st.refs == 0 && st.owned {
 		delete(t.byTail, st.tail)
 		t.bytes -= len(st.tail) + statementOverhead
+		if st.base != st {
+			t.release(st.base)
+		}
 	}
 }
 

@@ -141,6 +141,10 @@ func (s *scripter) sync() {
 }
 
 func (s *scripter) parse(name, text string, types ...uint32) {
+	// Tags that servers are not told; but what rows are filled with depends on the text.
+	if name != "" && !s.o.Trailing && s.n%3 == 0 && !strings.Contains(strings.ToLower(text), "rows") {
+		text += fmt.Sprintf(" /*pgweir.tenant='t%d'*/", s.n%2)
+	}
 	s.buf = AppendParse(s.buf, name, text, types...)
 }
 

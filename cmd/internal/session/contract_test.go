@@ -253,7 +253,7 @@ func TestRefusalNamesTheTenant(t *testing.T) {
 		other.Data(ask, 3)
 		l.core.Fire(10e9)
 		other.Data(ask, 10e9)
-		if e := firstError(t, user.all); !strings.Contains(e.Detail, want) {
+		if e := firstError(t, user.all); !strings.Contains(e.Detail, want) || strings.Count(e.Detail, "tenant=") != strings.Count(want, "tenant=") {
 			t.Errorf("%s: DETAIL %q", tag, e.Detail)
 		}
 	}

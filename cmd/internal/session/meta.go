@@ -2,7 +2,6 @@ package session
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/wire/relay"
@@ -344,27 +343,4 @@ func (cl *Client) forgetMeta() {
 		cl.core.names.hold(m.session.tenant, -1)
 		cl.meta = nil
 	}
-}
-
-// appendTenant appends the tenant of a refused request to its DETAIL, if it was named.
-func (cl *Client) appendTenant(b []byte) []byte {
-	if m := cl.meta; m != nil && m.request.named {
-		b = append(b, " tenant="...)
-		name := cl.core.names.tenantName(m.request.tenant)
-		if !plainValue(name) {
-			return strconv.AppendQuote(b, name)
-		}
-		b = append(b, name...)
-	}
-	return b
-}
-
-// plainValue reports whether a value can stand in a DETAIL without quotes.
-func plainValue(v string) bool {
-	for _, c := range []byte(v) {
-		if c <= ' ' || c > '~' || c == '"' || c == '=' {
-			return false
-		}
-	}
-	return v != ""
 }

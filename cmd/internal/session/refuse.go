@@ -26,7 +26,6 @@ func (cl *Client) refusal(v *admission.Verdict) *wire.Error {
 	b = appendInt(append(b, " wait_ms="...), v.Waited/int64(time.Millisecond))
 	b = appendInt(append(b, " slots="...), int64(v.Slots))
 	b = appendInt(append(b, " queued="...), int64(v.Queued))
-	b = cl.appendTenant(b)
 	if v.Reason == admission.NoServer && cl.info.failure != nil {
 		b = append(append(b, " last_error="...), cl.info.failure.Code...)
 	}
