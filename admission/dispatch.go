@@ -230,9 +230,11 @@ func (g *Gate) refusal(now int64, w *Waiter, r Reason) Verdict {
 		c.refused[r]++
 		c.turnedAway.add(waited)
 		g.inVain(now, w, r)
-		switch l := d.line(w); r {
-		case QueueFull, QueueAge, QueueWait, Deadline:
-			g.refuses(now, l.rankOf(w))
+		switch rank := d.line(w).rankOf(w); {
+		case r == Deadline:
+			g.hurts(now, rank)
+		case r == QueueAge && rank.on:
+			rank.moved = now
 		}
 	}
 	return Verdict{
@@ -241,16 +243,18 @@ func (g *Gate) refusal(now int64, w *Waiter, r Reason) Verdict {
 	}
 }
 
-// retryAfter is the hint of Verdict.RetryAfter.
+// retryAfter is the hint of Verdict.RetryAfter: the time for twice what waits, and for those
+// who were refused lately, who will come back as well.
 func (g *Gate) retryAfter(now int64, d *load, w *Waiter) int64 {
 	const least, most, stall = 100e6, 5e9, 1e9
-	work := max(2*d.drain.toDrain(d.waiting(), d.part), least)
+	work := max(d.drain.toDrain(2*float64(d.waiting())+d.refusals.count(now), d.part), least)
 	if g.stalled(now) {
 		work = max(work, stall) // who comes back earlier meets the same
 	}
 	if w.Attempt > 1 {
 		work *= float64(int(1) << min(w.Attempt-1, 6))
 	}
+	d.refusals.add(now)
 	return int64(min(work, most) * (0.5 + g.rnd()))
 }
 

@@ -11,7 +11,7 @@ const (
 	// moveEvery is the shortest time between two servers given up by force,
 	// moveOwn where the head's line uses less than its part while others borrow, or where
 	// nobody of its key was served for long.
-	moveEvery = 500e6
+	moveEvery = 100e6
 	moveOwn   = 50e6
 	// maxAuto bounds the automatic queue length, slotsAuto times the slots is
 	// its floor.
@@ -158,7 +158,9 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 		return v
 	}
 	if r := g.door(now, w); r != None {
-		g.book.refused(g.loads[w.Workload].line(w).rankOf(w), w)
+		rank := g.loads[w.Workload].line(w).rankOf(w)
+		rank.turned++
+		g.book.refused(rank, w)
 		return g.refusal(now, w, r)
 	}
 	g.seq++
@@ -246,7 +248,11 @@ func (g *Gate) Withdraw(now int64, w *Waiter) bool {
 	}
 	g.tick(now)
 	g.remove(w)
-	g.loads[w.Workload].stats.withdrawn++
+	d := g.loads[w.Workload]
+	d.stats.withdrawn++
+	if w.Want != Session {
+		g.hurts(now, d.line(w).rankOf(w))
+	}
 	g.tell(now, w)
 	return true
 }

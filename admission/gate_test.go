@@ -183,7 +183,7 @@ func TestHeadIsFavouredAfterFiftyMilliseconds(t *testing.T) {
 	if n := steals(); len(n) > 0 {
 		t.Fatal(n)
 	}
-	if next, _ = g.Fire(120*ms, nil); next != 620*ms {
+	if next, _ = g.Fire(120*ms, nil); next != 220*ms {
 		t.Fatalf("next move at %d", next/ms)
 	}
 	pass(400 * ms)

@@ -213,14 +213,14 @@ func (f *flow) later(o *flow) bool {
 	return f.passed < o.passed
 }
 
-// caughtUp forgets that somebody went before the flow, one of which was served, unless it, or
-// another one of its role, is still the first of those whose keys have no servers: then they
-// have less of them than they should.
+// caughtUp forgets that somebody went before the flow, one of which was served, unless it is
+// still the first of those whose keys have no servers, or its role has been served for much
+// less than another one: then they have less of them than they should.
 func (f *flow) caughtUp() {
 	if f.inPassed == 0 {
 		return
 	}
-	if p := f.line.firstOf(true); p == f || p != nil && f.role != nil && p.role == f.role {
+	if p := f.line.firstOf(true); p == f || f.role != nil && f.rank.vtime-f.role.vt > passOver {
 		return
 	}
 	f.line.late.put(f, false)

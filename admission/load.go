@@ -7,12 +7,13 @@ type load struct {
 	lines [sessions + 1]line // for slots and for sessions
 	part  int                // of the slots, rounded, at least 1 if there are any
 
-	probes int           // of its waiters
-	halted heap[*Waiter] // of its waiters stand in no line, by arrival
-	extra  int           // its transactions on Extra's slots
-	drain  drainRate
-	stats  counters
-	vain   vain
+	probes   int           // of its waiters
+	halted   heap[*Waiter] // of its waiters stand in no line, by arrival
+	extra    int           // its transactions on Extra's slots
+	drain    drainRate
+	refusals lately
+	stats    counters
+	vain     vain
 }
 
 // line is where w waits.

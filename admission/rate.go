@@ -1,6 +1,9 @@
 package admission
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // drainRate learns how fast slots come free, from how long tickets held them:
 // slots / mean held. Unlike a count of completions it is the same when the
@@ -15,9 +18,14 @@ const (
 	window = 128
 	// enough is after how many tickets the mean counts as known.
 	enough = 16
+	// outlier is how many times the mean a ticket may count.
+	outlier = 8
 )
 
 func (d *drainRate) add(held int64) {
+	if d.known() {
+		held = min(held, int64(outlier*d.mean)) // a stall says nothing about what comes after it
+	}
 	if d.n < window {
 		d.n++
 	}
@@ -40,12 +48,12 @@ func (d *drainRate) within(ns int64, slots int) float64 {
 }
 
 // toDrain is how long n tickets take, in ns; 0 = not known.
-func (d *drainRate) toDrain(n, slots int) float64 {
+func (d *drainRate) toDrain(n float64, slots int) float64 {
 	rate := d.perSecond(slots)
 	if rate == 0 {
 		return 0
 	}
-	return float64(n) / rate * 1e9
+	return n / rate * 1e9
 }
 
 // WaitBuckets is the number of buckets of Waits.
@@ -79,3 +87,21 @@ func (w *Waits) merge(o *Waits) {
 	}
 	w.Sum += o.Sum
 }
+
+// lately counts what has happened in the last few seconds.
+type lately struct {
+	n  float64
+	at int64
+}
+
+// fade is how long it takes until two thirds of it are forgotten.
+const fade = 2e9
+
+func (l *lately) count(now int64) float64 {
+	if l.n == 0 {
+		return 0
+	}
+	return l.n * math.Exp(-float64(max(now-l.at, 0))/fade)
+}
+
+func (l *lately) add(now int64) { l.n, l.at = l.count(now)+1, now }

@@ -3,8 +3,8 @@ package admission
 // Who is refused before its time, and why it is not somebody else.
 
 const (
-	// keepWork is how much work a rank keeps in its queue while it stands, keepLess of a
-	// class below Critical when it has stood for so long that it is no burst.
+	// keepWork is how much work a rank keeps in its queue while it stands, keepLess when it has
+	// stood for so long that it is no burst.
 	keepWork = 100e6
 	keepLess = 20e6
 	// keepLeast is how many waiters it keeps in any case: with one alone slots fall idle.
@@ -144,7 +144,7 @@ func (g *Gate) predicted(w *Waiter) int64 {
 	} else if !r.on {
 		work += g.book.before(r, w)
 	}
-	return int64(min(work/limit, never/4))
+	return int64(min((work+float64(w.expected))/limit, never/4)) // the first slot is not free at once either
 }
 
 // before is how much of the work of a rank is served before w, in ns, if all roles and tenants
@@ -182,38 +182,46 @@ func (r *rank) victim() *Waiter {
 	return v
 }
 
-// keeps is how many waiters the rank keeps while its queue stands.
+// keeps is how many waiters that may be displaced the rank keeps while its queue stands. Those
+// above it come first, and count.
 func (r *rank) keeps(now int64) int {
 	d := r.line.load
-	work := float64(keepWork)
-	if ClassAt(r.index) > Critical && now-r.since >= settled {
-		work = keepLess
+	work := float64(min(keepWork, d.maxWait(r.index)/2))
+	if now-r.since >= settled {
+		work = min(work, keepLess)
 	}
 	rate := d.drain.perSecond(max(d.part, r.line.used))
-	return max(keepLeast, int(ceil(rate*work/1e9)))
+	n := max(keepLeast, int(ceil(rate*work/1e9)))
+	for i := range r.index {
+		n -= r.line.ranks[i].n
+	}
+	return max(n, 1)
 }
 
-// makeRoom displaces somebody for w, which has just come, while its queue stands. It reports
-// whether that was w itself.
+// makeRoom displaces somebody for w, which has just come, from the lowest queue that stands,
+// not above w's own. It reports whether that was w itself.
 func (g *Gate) makeRoom(now int64, w *Waiter) bool {
 	d := g.loads[w.Workload]
 	l := d.line(w)
-	if l.policy != Guard || d.plan.Patient || !mayLose(w) {
+	if l.policy != Guard || d.plan.Patient || w.Probe || w.Reserved {
 		return false
 	}
-	r := &l.ranks[w.class]
-	if !r.on || ClassAt(r.index) == CriticalPlus || r.fresh <= r.keeps(now) {
+	for i := Classes - 1; i >= max(int(w.class), CriticalPlus.index()+1); i-- {
+		r := &l.ranks[i]
+		if !r.on || r.fresh <= r.keeps(now) {
+			continue
+		}
+		v := r.victim()
+		if g.only(v, Displaced) {
+			return false
+		}
+		r.moved = now
+		if v == w {
+			return true
+		}
+		g.displace(now, v)
 		return false
 	}
-	v := r.victim()
-	if g.only(v, Displaced) {
-		return false
-	}
-	r.moved = now
-	if v == w {
-		return true
-	}
-	g.displace(now, v)
 	return false
 }
 

@@ -8,14 +8,21 @@ const (
 	leastTarget   = 5e6
 	leastInterval = 100e6
 	mostInterval  = 1e9
-	// firstInterval is how many intervals it takes when no queue has stood for a while: what
-	// twice the load leaves in 50 ms takes 125 more at 60 % of it.
-	firstInterval = 3
 	// codelWait is the longest wait while a queue under CoDel stands.
 	codelWait = 60e6
-	// How long a critical class serves the newest and displaces until it tries again to do
-	// without; longer each time.
-	leastTrial, mostTrial = 5e9, 60e9
+	// How long a class serves the newest and displaces until it tries again to do without;
+	// longer each time.
+	leastTrial, mostTrial = 20e9, 60e9
+	// manyPains is how many have to give up before it does so: one may have pressed a key.
+	manyPains = 3
+	// A queue grows that got longer in so many intervals running, by that part of what was
+	// served meanwhile.
+	growths, growth, leastGrowth = 3, 0.1, 2
+	// fastGrowth counts twice: one more interval like that and it is no burst.
+	fastGrowth = 0.4
+	// shortWait is up to how many times the mean time of a slot a longest wait is so short that
+	// no other order than that of arrival is of use.
+	shortWait = 2
 	// settled is how long a queue has stood when it is no burst beyond doubt.
 	settled = 1e9
 )
@@ -26,8 +33,12 @@ type standing struct {
 	since      int64 // when it began to, or had been before with a short break
 	until      int64 // when it last ended to
 	began      int64 // when it last changed
-	hurt       int64 // when somebody of a patient rank was last refused
-	trial      int64 // for how long it is not seen whether it could be patient again
+	hurt       int64 // when somebody last gave up,
+	pains      int   // and how many did shortly one after the other
+	trial      int64 // how long to wait until it is seen whether it could do without
+	sawAt      int64 // when its length was last looked at,
+	saw, grew  int   // what it was, and how many times running it had grown
+	turned     int   // how many were refused at the door since then
 	shortUntil int64 // its oldest waiter was, or is, young until then
 	moved      int64 // when somebody was last displaced
 	lookAt     int64
@@ -74,16 +85,16 @@ func (g *Gate) aged(now int64, r *rank) {
 		}
 	}
 	at := r.shortUntil + interval
-	if !r.on && now-settled >= r.until {
-		at += (firstInterval - 1) * interval
-	}
 	switch {
-	case r.on && short && now >= r.moved+interval, r.on && r.tries(now):
+	case r.on && short && now >= r.moved+interval:
 		g.turnStanding(now, r, false)
+	case r.on && r.tries(now):
+		g.turnStanding(now, r, false)
+		r.pains, r.trial, r.until = 0, min(2*r.trial, mostTrial), now-settled
 	case r.on && short:
 		at = r.moved + interval
-	case !r.on && !short && at <= now && r.patient() && now-settled >= r.hurt:
-		return // until somebody is refused: looked at again then
+	case !r.on && !short && at <= now && !g.overloaded(now, r, interval):
+		at = now + interval/2
 	case !r.on && !short && at <= now:
 		g.turnStanding(now, r, true)
 		return
@@ -96,31 +107,72 @@ func (g *Gate) aged(now int64, r *rank) {
 	}
 }
 
-// patient reports whether the rank's work rather waits, as long as it may, than be refused: the
-// critical classes, as long as nobody of them is refused anyway. The clients of pools that are
-// larger than the slots always have a standing queue, and are well served by its order of
-// arrival.
-func (r *rank) patient() bool { return r.line.policy == Guard && ClassAt(r.index) <= Critical }
-
-// tries reports whether it is time to see if all of a patient rank could be served in the
-// order of arrival again. It may be the refusals that keep them coming.
-func (r *rank) tries(now int64) bool {
-	if !r.patient() || now < r.began+r.trial {
-		return false
+// overloaded reports whether a standing queue is one that more comes to than leaves, or whose
+// clients do not wait for their turn. Pools that are larger than the slots always have a
+// standing queue, and are well served in the order of arrival; to refuse some of them would
+// help nobody.
+func (g *Gate) overloaded(now int64, r *rank, interval int64) bool {
+	switch d := r.line.load; {
+	case r.line.policy != Guard:
+		return true
+	case float64(d.maxWait(r.index)) <= shortWait*d.drain.mean:
+		return false // who waits hardly longer than it takes is told at the door who cannot
 	}
-	r.hurt, r.trial = now-settled, min(2*r.trial, mostTrial)
-	return true
+	return now-settled < r.until || r.suffers(now) || r.grows(now, interval, g.still(now, r))
 }
 
-// refuses notes a refusal of one of the rank for want of slots.
-func (g *Gate) refuses(now int64, r *rank) {
-	if r.stands() && r.patient() {
-		if now-mostTrial >= r.hurt {
-			r.trial = leastTrial
+// still reports whether the queue stands because nothing is served now, be it that the
+// database stalls or that servers are being opened. That it grows says nothing then.
+func (g *Gate) still(now int64, r *rank) bool {
+	f := r.head.links[r.line.link].flow
+	return g.stalled(now) || !f.slot && g.keys[f.key].mode != counting
+}
+
+// suffers reports whether clients of the rank go away before their turn, or would.
+func (r *rank) suffers(now int64) bool { return r.pains >= manyPains && now-settled < r.hurt }
+
+// grows reports whether the queue has grown in several intervals running, each time by more
+// than chance, or would have, had there been room.
+func (r *rank) grows(now, interval int64, still bool) bool {
+	dt := now - r.sawAt
+	switch {
+	case still:
+		r.sawAt, r.saw, r.grew, r.turned = now-interval, r.n, 0, 0
+	case dt > 4*interval:
+		r.sawAt, r.saw, r.grew, r.turned = now, r.n, 0, 0
+	case dt >= interval:
+		rate := r.line.load.drain.perSecond(max(r.line.load.part, r.line.used))
+		more, served := float64(r.n-r.saw+r.turned), rate*float64(dt)/1e9
+		switch {
+		case more < max(leastGrowth, growth*served):
+			r.grew = 0
+		case more >= fastGrowth*served:
+			r.grew += 2
+		default:
+			r.grew++
 		}
-		r.hurt = now
-		g.aged(now, r)
+		r.sawAt, r.saw, r.turned = now, r.n, 0
 	}
+	return r.grew >= growths
+}
+
+// tries reports whether it is time to see if all could be served in the order of arrival
+// again. It may be the refusals that keep them coming.
+func (r *rank) tries(now int64) bool {
+	return r.line.policy == Guard && now >= r.began+r.trial
+}
+
+// hurts notes that a waiter of the rank has gone away, or its deadline is too near.
+func (g *Gate) hurts(now int64, r *rank) {
+	if !r.stands() || r.line.policy != Guard {
+		return
+	}
+	if now-settled >= r.hurt {
+		r.pains = 0
+	}
+	r.hurt = now
+	r.pains++
+	g.aged(now, r)
 }
 
 // stand looks at the queues that it is time to look at.
@@ -145,6 +197,9 @@ func (g *Gate) turnStanding(now int64, r *rank, on bool) {
 	g.stands.put(r, false)
 	for f := r.flows; f != nil; f = f.nextRank {
 		f.lift()
+	}
+	if on && now-mostTrial >= r.until {
+		r.trial = leastTrial
 	}
 	if on && now-settled >= r.until {
 		r.since = now
@@ -183,6 +238,9 @@ func (f *flow) limit() int64 {
 func (f *flow) shedAt() int64 {
 	if f.rank.on && !f.kept && f.line.load.guards() && f.line.kind() == slots && ClassAt(f.rank.index) > Critical {
 		if target, _, ok := f.rank.target(); ok {
+			if f.line.side.now-f.rank.since >= settled {
+				return max(leastTarget, 3*target/2)
+			}
 			return 3 * target
 		}
 	}

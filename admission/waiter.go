@@ -200,9 +200,9 @@ type Verdict struct {
 	// (without this one, except when it was just queued), Slots the workload's
 	// part of the slots, rounded, at least 1 if there are any.
 	Queued, Slots int
-	// RetryAfter is when a refused client may sensibly come back, in ns: twice
-	// the time that the queue needs, between 100 ms and 5 s, times a random 0.5
-	// to 1.5 so that the refused do not return together. 0 unless Refused.
+	// RetryAfter is when a refused client may sensibly come back, in ns: the time
+	// that twice the queue and those refused lately need, between 100 ms and 5 s, times
+	// a random 0.5 to 1.5 so that the refused do not return together. 0 unless Refused.
 	RetryAfter int64
 }
 

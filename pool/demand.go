@@ -283,8 +283,8 @@ func (s *Set) yield(sv *Server, k admission.Key) {
 	s.review(k)
 }
 
-// rotateEvery is how often a key gives up its only server, where there are more of them than
-// servers: each time costs a login.
+// rotateEvery is how often a key that is waited for gives up a server to one that has hardly
+// less of them: each time costs a login.
 const rotateEvery = 500e6
 
 // Steal implements admission.Supply. Where a place is free, it only opens a
@@ -314,11 +314,16 @@ func (s *Set) Steal(k admission.Key, now int64) bool {
 	if victim == nil || victim.Key == k {
 		return false // one of its own became idle and is not reported yet
 	}
-	if v := s.key(victim.Key); v.staying() == 1 && (v.demand > 0 || now-victim.since < rotateEvery) {
-		if s.several > 0 || now < s.rotated {
-			return false // somebody else has more than one, which comes back soon; or all have to wait for their turn
+	if v := s.key(victim.Key); v.demand > 0 || now-victim.since < rotateEvery {
+		if v.staying() == 1 && s.several > 0 {
+			return false // somebody else has more than one, which comes back soon
 		}
-		s.rotated = now + rotateEvery
+		if v.staying() < e.staying()+2 { // k has hardly less: all have to wait for their turn
+			if now < s.rotated {
+				return false
+			}
+			s.rotated = now + rotateEvery
+		}
 	}
 	s.yield(victim, k)
 	return true
