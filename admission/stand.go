@@ -238,10 +238,7 @@ func (f *flow) limit() int64 {
 func (f *flow) shedAt() int64 {
 	if f.rank.on && !f.kept && f.line.load.guards() && f.line.kind() == slots && ClassAt(f.rank.index) > Critical {
 		if target, _, ok := f.rank.target(); ok {
-			if f.line.side.now-f.rank.since >= settled {
-				return max(leastTarget, 3*target/2)
-			}
-			return 3 * target
+			return max(3*target, int64(f.line.load.drain.mean)) // slots may come free all at once
 		}
 	}
 	return never
