@@ -128,6 +128,8 @@ func reasonsToRefuse() map[string]reason {
 			x.ask(3, &Waiter{})
 		}, "displaced 2 "},
 		"it is too old for a queue that stands": {Workload{}, SheddablePlus, func(x *trial) {
+			r := &x.loads[0].lines[slots].ranks[SheddablePlus.index()]
+			r.until, r.trial = 0, leastTrial // it did a moment ago
 			for i := range 4 {
 				x.ask(int64(i)*ms, &Waiter{Class: SheddablePlus})
 			}
@@ -236,7 +238,7 @@ func TestTheModeChangesWhileSomeWouldBeRefused(t *testing.T) {
 			t.Errorf("%v: %d ms of work, want 110", mode, n/ms)
 		}
 	}
-	if got := x.would(Critical); got != "queue_wait 7 " {
+	if got := x.would(Critical); got != "queue_wait 6 " {
 		t.Error(got)
 	}
 }
