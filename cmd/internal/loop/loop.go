@@ -37,6 +37,11 @@ const yieldEvery = 5_000_000
 // waitEvents is the most events that one wait returns.
 const waitEvents = 256
 
+// backlogSteps is how many connections have a step in a turn beside one for each of its events.
+// Where thousands have something to do at once, because they are all refused say, the others
+// do not wait for them.
+const backlogSteps = 64
+
 // Options adjust a loop. The zero value is usable.
 type Options struct {
 	// BufferSize is the size in bytes of the buffer that all connections read
@@ -103,7 +108,7 @@ type Loop struct {
 	yielded     int64 // time of the turn that yielded last
 	timerAt     int64 // when Timer is due
 	count       Stats
-	run         runList // to be stepped in this turn
+	run         runList // to be stepped in this turn, or in one of the next if they are many
 	later       runList // has been stepped in this turn: for the next one
 	inbox       *Task   // taken from posted, oldest first
 	closing     []*Conn // closed at the end of the turn
@@ -224,6 +229,9 @@ func (l *Loop) oneTurn(n int) {
 	l.turn++
 	l.count.Turns++
 	l.count.Events += uint64(n)
+	// What is left comes after those that become ready now, as do those that have had a step.
+	l.run.splice(&l.later)
+	l.run, l.later = l.later, l.run
 	for i := range n {
 		e := &l.events[i]
 		if c := l.slots.get(ID(uint32(e.Fd)) | ID(uint32(e.Pad))<<32); c != nil {
@@ -232,9 +240,12 @@ func (l *Loop) oneTurn(n int) {
 	}
 	l.runMail()
 	l.pollBulks()
-	// Those that have had a step come after those that have just become ready.
 	l.run.splice(&l.later)
-	for c := l.run.pop(); c != nil; c = l.run.pop() {
+	for range n + backlogSteps {
+		c := l.run.pop()
+		if c == nil {
+			break
+		}
 		l.step(c)
 	}
 	l.lookAtDue()
