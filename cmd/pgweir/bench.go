@@ -96,9 +96,9 @@ func (o *benchOptions) benchFlags(f *flag.FlagSet) {
 		return err
 	})
 	f.BoolVar(&o.cpu, "cpu", false, "compute for the time of --work instead of sleeping")
-	f.IntVar(&o.page, "page", 1, "a request is so `many` statements on one connection, up to the first refusal")
+	f.IntVar(&o.page, "page", 1, "a request is this `number` of statements on one connection, up to the first refusal")
 	f.DurationVar(&s.Patience, "patience", 0, "clients give up after this `duration` (never)")
-	f.Func("leave", "what they do then: `close`, cancel, cancel-close, or walk, which keeps the connection open (close)", func(text string) (err error) {
+	f.Func("leave", "`what` they do then: close, cancel, cancel-close, or walk, which keeps the connection open (close)", func(text string) (err error) {
 		s.Leave, err = bench.ParseLeave(text)
 		return err
 	})
@@ -108,11 +108,11 @@ func (o *benchOptions) benchFlags(f *flag.FlagSet) {
 		return nil
 	})
 	f.Func("tenants", "requests come from this `number` of tenants evenly", func(text string) error { return s.ParseStream("tenants=" + text) })
-	f.Func("tell", "how class, tenant and deadline are told: `comment`, set, startup or none (comment)", func(text string) (err error) {
+	f.Func("tell", "`how` class, tenant and deadline are told: comment, set, startup or none (comment)", func(text string) (err error) {
 		s.Tell, err = bench.ParseTell(text)
 		return err
 	})
-	f.Func("protocol", "`simple`, extended or prepared (simple)", func(text string) (err error) {
+	f.Func("protocol", "the `protocol` of queries: simple, extended or prepared (simple)", func(text string) (err error) {
 		s.Protocol, err = bench.ParseProtocol(text)
 		return err
 	})

@@ -88,9 +88,9 @@ func runSimulate(ctx context.Context, e *env, args []string) int {
 
 // flags declares the flags.
 func (s *simulation) flags(f *flag.FlagSet) {
-	f.StringVar(&s.files[0], "config", "", "the configuration's `file`; without one, the defaults with --slots")
-	f.StringVar(&s.files[1], "compare", "", "play another configuration's `file`, too, and print both")
-	f.Func("change", "play it with one `key=value` changed as well, as SET at the console; more make one change together", func(text string) error {
+	f.StringVar(&s.files[0], "config", "", "the configuration's `FILE`; without one, the defaults with --slots")
+	f.StringVar(&s.files[1], "compare", "", "play another configuration's `FILE`, too, and print both")
+	f.Func("change", "play it with one `KEY=VALUE` changed as well, as SET at the console; more make one change together", func(text string) error {
 		key, value, found := strings.Cut(text, "=")
 		if !found || key == "" {
 			return fmt.Errorf("write key=value, such as max_wait=500ms")
@@ -98,18 +98,18 @@ func (s *simulation) flags(f *flag.FlagSet) {
 		s.changes[key] = value
 		return nil
 	})
-	f.StringVar(&s.policies, "policies", "", "play these policies, a `list` or all, instead of the configuration's queue")
-	f.StringVar(&s.preset, "preset", "", "play the scenario of this `name`; --presets lists them")
+	f.StringVar(&s.policies, "policies", "", "play the policies of this `LIST`, or all, instead of the configuration's queue")
+	f.StringVar(&s.preset, "preset", "", "play the scenario of this `NAME`; --presets lists them")
 	f.IntVar(&s.seeds, "seeds", 0, "play this `number` of seeds, and print means (1, or the preset's)")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	f.IntVar(&s.in.Slots, "slots", 0, "transactions at once, a `number`, instead of the configuration's")
-	f.StringVar(&s.in.Load, "load", "", "requests per second over time, such as 80x5s,200x10s")
-	f.Func("stream", "what some clients do, as `key=value,key=value`; may be given several times", add(&s.in.Streams))
-	f.Func("event", "what happens to the database, such as freeze=5s..8s; may be given several times", add(&s.in.Events))
+	f.StringVar(&s.in.Load, "load", "", "requests per second and for how long: `RATExTIME,...`, such as 80x5s,200x10s")
+	f.Func("stream", "what some clients do, as `KEY=VALUE,...`; may be given several times", add(&s.in.Streams))
+	f.Func("event", "an `EVENT` that happens to the database, such as freeze=5s..8s; may be given several times", add(&s.in.Events))
 	f.IntVar(&s.in.Facts.MaxConnections, "max-connections", 100, "assume this `number` for Postgres's max_connections, where the budget is auto (100)")
 	f.IntVar(&s.in.Database.Cores, "cores", 0, "a `number`: more statements than that at once slow each other down (0, never)")
-	f.DurationVar(&s.in.Database.Connect, "connect", simulate.DefaultConnect, "`how long` a login to the database takes (5ms)")
-	f.DurationVar(&s.in.Window, "window", 0, "print figures for every so `long` (5s)")
+	f.DurationVar(&s.in.Database.Connect, "connect", simulate.DefaultConnect, "the `duration` of a login to the database (5ms)")
+	f.DurationVar(&s.in.Window, "window", 0, "print figures for windows of this `duration` (5s)")
 	f.BoolVar(&s.in.Even, "even", false, "let requests come at even distances, not at random times")
 	f.BoolVar(&s.in.Oracle, "replay", false, "replay each refusal, to find those in vain")
 }
