@@ -15,10 +15,12 @@ const (
 	leastTrial, mostTrial = 20e9, 60e9
 	// manyPains is how many have to give up before it does so: one may have pressed a key.
 	manyPains = 3
-	// A queue grows that got longer in so many intervals running, by that part of what was
-	// served meanwhile.
-	growths, growth, leastGrowth = 3, 0.1, 2
-	// fastGrowth counts twice: one more interval like that and it is no burst.
+	// A queue grows that got longer in so many steps running, by that part of what was served
+	// meanwhile; slowly if the steps are so many intervals.
+	growths, leastGrowth = 3, 2
+	fastPart, slowPart   = 0.1, 0.02
+	slowSteps            = 10
+	// fastGrowth counts twice: one more step like that and it is no burst.
 	fastGrowth = 0.4
 	// shortWait is up to how many times the mean time of a slot a longest wait is so short that
 	// no other order than that of arrival is of use.
@@ -36,9 +38,8 @@ type standing struct {
 	hurt       int64 // when somebody last gave up,
 	pains      int   // and how many did shortly one after the other
 	trial      int64 // how long to wait until it is seen whether it could do without
-	sawAt      int64 // when its length was last looked at,
-	saw, grew  int   // what it was, and how many times running it had grown
-	turned     int   // how many were refused at the door since then
+	turned     int   // how many were refused at the door
+	fast, slow growth
 	shortUntil int64 // its oldest waiter was, or is, young until then
 	moved      int64 // when somebody was last displaced
 	lookAt     int64
@@ -118,7 +119,7 @@ func (g *Gate) overloaded(now int64, r *rank, interval int64) bool {
 	case float64(d.maxWait(r.index)) <= shortWait*d.drain.mean:
 		return false // who waits hardly longer than it takes is told at the door who cannot
 	}
-	return now-settled < r.until || r.suffers(now) || r.grows(now, interval, g.still(now, r))
+	return now-settled < r.until || r.suffers(now) || g.grows(now, r, interval)
 }
 
 // still reports whether the queue stands because nothing is served now, be it that the
@@ -131,29 +132,51 @@ func (g *Gate) still(now int64, r *rank) bool {
 // suffers reports whether clients of the rank go away before their turn, or would.
 func (r *rank) suffers(now int64) bool { return r.pains >= manyPains && now-settled < r.hurt }
 
-// grows reports whether the queue has grown in several intervals running, each time by more
-// than chance, or would have, had there been room.
-func (r *rank) grows(now, interval int64, still bool) bool {
-	dt := now - r.sawAt
-	switch {
-	case still:
-		r.sawAt, r.saw, r.grew, r.turned = now-interval, r.n, 0, 0
-	case dt > 4*interval:
-		r.sawAt, r.saw, r.grew, r.turned = now, r.n, 0, 0
-	case dt >= interval:
-		rate := r.line.load.drain.perSecond(max(r.line.load.part, r.line.used))
-		more, served := float64(r.n-r.saw+r.turned), rate*float64(dt)/1e9
-		switch {
-		case more < max(leastGrowth, growth*served):
-			r.grew = 0
-		case more >= fastGrowth*served:
-			r.grew += 2
-		default:
-			r.grew++
-		}
-		r.sawAt, r.saw, r.turned = now, r.n, 0
+// growth looks whether a queue gets longer, in steps.
+type growth struct {
+	at     int64 // when it was last looked at,
+	n      int   // how long it was,
+	turned int   // how many had been turned away at the door
+	steps  int   // and how many times running it had grown
+}
+
+// start forgets what it has seen: nothing can be said of the step that ends at now.
+func (w *growth) start(now int64, r *rank) { *w = growth{at: now, n: r.n, turned: r.turned} }
+
+// look reports whether the queue of a rank has grown in several steps running, each time by at
+// least part of what was served, or would have, had there been room.
+func (w *growth) look(now, step int64, r *rank, part float64) bool {
+	dt := now - w.at
+	if dt > 4*step {
+		w.start(now, r)
 	}
-	return r.grew >= growths
+	if dt < step {
+		return w.steps >= growths
+	}
+	d := r.line.load
+	more := float64(r.n - w.n + r.turned - w.turned)
+	served := d.drain.perSecond(max(d.part, r.line.used)) * float64(dt) / 1e9
+	switch {
+	case more < max(leastGrowth, part*served):
+		w.steps = 0
+	case more >= fastGrowth*served:
+		w.steps += 2
+	default:
+		w.steps++
+	}
+	w.at, w.n, w.turned = now, r.n, r.turned
+	return w.steps >= growths
+}
+
+// grows reports whether the queue grows: fast, or slowly for longer.
+func (g *Gate) grows(now int64, r *rank, interval int64) bool {
+	if g.still(now, r) {
+		r.fast.start(now, r)
+		r.slow.start(now, r)
+		return false
+	}
+	fast := r.fast.look(now, interval, r, fastPart)
+	return r.slow.look(now, slowSteps*interval, r, slowPart) || fast
 }
 
 // tries reports whether it is time to see if all could be served in the order of arrival
