@@ -355,7 +355,7 @@ func (c *census) flow(g *Gate, f *flow, k Key) error {
 		return fmt.Errorf("a flow of key %d has %d waiters, counted %d", f.key, n, f.n)
 	case f.slot && f.parked:
 		return fmt.Errorf("a flow that needs no server is parked")
-	case f.line.load != nil && (f.slot || !g.keys[k].dry) && f.line.side.may(f.line):
+	case !g.behind && f.line.load != nil && (f.slot || !g.keys[k].dry) && f.line.side.may(f.line):
 		return fmt.Errorf("waiter %d waits, but may have a permit and perhaps a server", f.first.seq)
 	}
 	return nil

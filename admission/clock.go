@@ -267,11 +267,12 @@ func after(t, d int64) int64 {
 	return t + d
 }
 
-// expire refuses everybody who waited for too long. Being the first thing that
-// every dispatch does, it keeps them from being granted.
+// expire refuses those who waited for too long, as far as the budget goes. Being the first
+// thing that every dispatch does, it keeps them from being granted.
 func (g *Gate) expire(now int64, out []Verdict) []Verdict {
 	g.overdue(now)
-	for f, ok := g.byTime.top(); ok && f.due <= now; f, ok = g.byTime.top() {
+	for f, ok := g.byTime.top(); ok && f.due <= now && g.budget > 0; f, ok = g.byTime.top() {
+		g.budget--
 		r := QueueAge
 		if !f.slot && g.keys[f.key].mode == away {
 			r = NoServer
@@ -280,7 +281,8 @@ func (g *Gate) expire(now int64, out []Verdict) []Verdict {
 	}
 	for _, s := range [...]*side{g.side[slots], g.side[sessions]} {
 		for c := range classes {
-			for l, ok := s.warm[c].top(); ok && l.due <= now-s.able(c, now); l, ok = s.warm[c].top() {
+			for l, ok := s.warm[c].top(); ok && l.due <= now-s.able(c, now) && g.budget > 0; l, ok = s.warm[c].top() {
+				g.budget--
 				out = append(out, g.evict(now, l.warm.items[0].first, QueueAge))
 			}
 		}

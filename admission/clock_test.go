@@ -304,3 +304,53 @@ func TestPauseInThePast(t *testing.T) {
 		t.Fatalf("next %d", next/ms)
 	}
 }
+
+// Where thousands are too old at once they are refused some hundreds at a time, and nobody who
+// is too old is granted meanwhile.
+func TestThousandsAreTooOldAtOnce(t *testing.T) {
+	const n = 8 * mostEvicted
+	for _, deadlines := range []bool{false, true} {
+		s := &flat{idle: 1}
+		g := New(Plan{Slots: 1, Workloads: []Workload{{MaxWaiting: 2 * n, MaxWait: 1000 * ms, Patient: true}}}, s, nil)
+		waiters := make([]Waiter, n+1)
+		for i := range waiters {
+			if deadlines {
+				waiters[i].Deadline = 900 * ms
+			}
+			g.Admit(0, &waiters[i])
+		}
+		fresh := &Waiter{}
+		g.Admit(900*ms, fresh)
+		now, refused, calls := 1000*ms, 0, 0
+		for refused < n {
+			next, out := g.Fire(now, nil)
+			if len(out) == 0 || len(out) > mostEvicted {
+				t.Fatalf("%d verdicts at once", len(out))
+			}
+			refused += len(out)
+			if calls++; calls == 2 { // the slot comes free
+				s.idle++
+				more := g.Supplied(now, 0, nil)
+				more = g.Done(now, Ticket{}, 1, more)
+				out = append(out, more...)
+				refused += len(more)
+			}
+			for _, v := range out {
+				if v.Outcome != Refused || v.W == fresh {
+					t.Fatalf("%+v", v)
+				}
+			}
+			if err := g.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if next != now+1 {
+				t.Fatalf("after %d: again at %d, not at once", refused, next)
+			}
+			now = next
+		}
+		_, out := g.Fire(now, nil)
+		if len(out) != 1 || out[0].Outcome != Granted || out[0].W != fresh {
+			t.Fatalf("%+v", out)
+		}
+	}
+}

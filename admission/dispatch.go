@@ -1,16 +1,18 @@
 package admission
 
 // dispatch refuses who is too old, then grants what is free as long as somebody
-// can use it.
+// can use it. While more are too old than it refuses at once nobody is granted.
 func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
 	g.tick(now)
 	g.stand(now)
+	g.budget, g.behind = mostEvicted, false
 	if g.waiting > 0 {
 		g.look(now)
 		out = g.tooLate(now, g.expire(now, out))
+		g.behind = g.budget == 0
 		g.favour(now)
 	}
-	for g.waiting > 0 {
+	for g.waiting > 0 && !g.behind {
 		w, t := g.pick()
 		if w == nil {
 			break

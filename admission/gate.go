@@ -17,6 +17,9 @@ const (
 	// its floor.
 	maxAuto   = 1000
 	slotsAuto = 4
+	// mostEvicted is how many a dispatch refuses because of the time. Where thousands came at
+	// once, they are too old at once, and nobody else must wait until all have been told.
+	mostEvicted = 256
 	// never is the time that does not come.
 	never = math.MaxInt64
 )
@@ -56,6 +59,8 @@ type Gate struct {
 	halted   int // while their keys are paused
 	pauseNew bool
 	draining bool // refuse whoever has not begun
+	budget   int  // how many more a dispatch may refuse
+	behind   bool // the last one could not refuse all who were too old
 
 	displaced []Verdict // by Admit, not fetched yet
 
@@ -331,7 +336,8 @@ func (g *Gate) Refuse(now int64, w *Waiter, r Reason) Verdict {
 	return g.refusal(now, w, r)
 }
 
-// Fire does what is due at now: refuses those who waited for the maximum time
+// Fire does what is due at now: refuses those who waited for the maximum time, some hundreds
+// of them and the others when it is called again,
 // and gives up a server for a head of a line that was passed over for too long.
 // next is when it wants to be called again; math.MaxInt64 = not by time alone.
 // Calling it at any other time does no harm.
@@ -343,6 +349,9 @@ func (g *Gate) Fire(now int64, out []Verdict) (next int64, _ []Verdict) {
 	}
 	if due := g.favourAt(); due > now {
 		next = min(next, due)
+	}
+	if g.behind {
+		next = now + 1
 	}
 	return next, out
 }

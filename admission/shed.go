@@ -236,6 +236,10 @@ func (g *Gate) tooLate(now int64, out []Verdict) []Verdict {
 			g.late.put(w, false)
 			continue
 		}
+		if g.budget == 0 {
+			break
+		}
+		g.budget--
 		out = append(out, g.evict(now, w, Deadline))
 	}
 	return out
