@@ -235,7 +235,7 @@ func (g *Gate) refusal(now int64, w *Waiter, r Reason) Verdict {
 		switch rank := d.line(w).rankOf(w); {
 		case r == Deadline:
 			g.hurts(now, rank)
-		case r == QueueAge && rank.on:
+		case r == QueueAge && rank.on && rank.line.policy == Guard:
 			rank.moved = now
 		}
 	}
