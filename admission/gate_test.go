@@ -158,8 +158,8 @@ func TestHeadIsFavouredAfterFiftyMilliseconds(t *testing.T) {
 	// pass lets key 1 be served while key 0 waits.
 	pass := func(now int64) {
 		s.idle[1]++
-		admit(t, g, now, 1, false)
-		g.Done(now, Ticket{}, 1, nil)
+		_, v := admit(t, g, now, 1, false)
+		g.Done(now, v.Ticket, 1, nil)
 	}
 	steals := func() (n []string) {
 		for _, a := range s.drain() {

@@ -183,7 +183,7 @@ func (l *line) remove(w *Waiter) {
 // served at now: the first of those whose keys have no servers would have been, if it comes
 // before.
 func (l *line) passOver(by *flow, now int64) {
-	if f := l.firstOf(true); f != nil && f.inPassed == 0 && (by == nil || f.before(by)) {
+	if f := l.firstOf(true); f != nil && f.inPassed == 0 && (by == nil || f.before(by)) && f.lacks() {
 		f.pass(now)
 	}
 	if by == nil || by.role == nil {
@@ -197,6 +197,13 @@ func (l *line) passOver(by *flow, now int64) {
 			f.pass(now)
 		}
 	}
+}
+
+// lacks reports whether the flow's role runs less now than its part of what those of its class
+// have who wait. What it got in the past says who is next, but not who should have more
+// servers: it would get them until it had too many.
+func (f *flow) lacks() bool {
+	return f.role == nil || f.role.running*f.rank.active <= f.line.used
 }
 
 // pass notes that somebody went before the flow at now.
@@ -220,7 +227,7 @@ func (f *flow) caughtUp() {
 	if f.inPassed == 0 {
 		return
 	}
-	if p := f.line.firstOf(true); p == f || f.role != nil && f.rank.vtime-f.role.vt > passOver {
+	if p := f.line.firstOf(true); p == f || f.role != nil && f.rank.vtime-f.role.vt > passOver && f.lacks() {
 		return
 	}
 	f.line.late.put(f, false)
