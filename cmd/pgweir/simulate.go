@@ -62,6 +62,9 @@ type simulation struct {
 	preset   string
 	seeds    int
 	json     bool
+	overhead time.Duration
+	beside   string // a file of the bench
+	bench    bool   // the preset has an experiment of the bench
 }
 
 // runSimulate plays what the arguments say and prints what became of it.
@@ -101,6 +104,8 @@ func (s *simulation) flags(f *flag.FlagSet) {
 	f.StringVar(&s.policies, "policies", "", "play the policies of this `LIST`, or all, instead of the configuration's queue")
 	f.StringVar(&s.preset, "preset", "", "play the scenario of this `NAME`; --presets lists them")
 	f.IntVar(&s.seeds, "seeds", 0, "play this `number` of seeds, and print means (1, or the preset's)")
+	f.StringVar(&s.beside, "beside", "", "print what pgweir bench run --json has written to this `file` beside a preset that plays the same")
+	f.DurationVar(&s.overhead, "overhead", 0, "`how long` a statement holds its slot beyond its own time, on average (0, or the preset's)")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	f.IntVar(&s.in.Slots, "slots", 0, "transactions at once, a `number`, instead of the configuration's")
 	f.StringVar(&s.in.Load, "load", "", "requests per second and for how long: `RATExTIME,...`, such as 80x5s,200x10s")
@@ -129,6 +134,10 @@ func (e *env) inputs(s *simulation, f *flag.FlagSet) (list []simulate.Named, not
 		return nil, nil, 0, e.misuse("--seeds must be 1 to 1000")
 	case s.preset != "":
 		return e.presetInputs(s, f)
+	case s.beside != "":
+		return nil, nil, 0, e.misuse("--beside needs a --preset that plays the same, such as E1")
+	case s.overhead < 0:
+		return nil, nil, 0, e.misuse("--overhead must not be negative")
 	case s.in.Load == "":
 		return nil, nil, 0, e.misuse("which load? Write --load 80x5s,200x10s, or choose one of --presets")
 	}
@@ -159,6 +168,7 @@ func (s *simulation) add(list []simulate.Named, name string, c *config.Config) [
 	in := s.in
 	in.Config = c
 	in.Facts.SuperuserReserved, in.Facts.RoleLimit = 3, -1
+	in.Database.Overhead = s.overhead
 	in.Database.Close, in.Database.Cancel = simulate.DefaultClose, simulate.DefaultCancel
 	if s.policies == "" {
 		return append(list, simulate.Named{Name: name, Input: in})
@@ -203,6 +213,15 @@ func (e *env) presetInputs(s *simulation, f *flag.FlagSet) (list []simulate.Name
 	}
 	if s.seeds == 0 {
 		s.seeds = p.Seeds
+	}
+	s.bench = p.Bench != ""
+	if s.beside != "" && !s.bench {
+		return nil, nil, 0, e.misuse("--beside: there is no experiment that plays preset " + p.Name)
+	}
+	if given(f, "overhead") {
+		for i := range list {
+			list[i].Database.Overhead = s.overhead
+		}
 	}
 	if len(p.Published) > 0 {
 		notes = append([]string{"published:"}, p.Published...)
@@ -252,19 +271,32 @@ func (e *env) simulate(ctx context.Context, s *simulation, list []simulate.Named
 	if s.json {
 		return e.simulatedJSON(names, reports)
 	}
-	var err error
-	if len(reports) == 1 {
-		err = reports[0].Write(e.stdout)
-	} else {
-		err = simulate.Compare(e.stdout, names, reports, focus)
-	}
-	if err != nil {
-		return exitError // nobody reads it
+	if code := e.printSimulated(s, names, reports, focus); code != exitOK {
+		return code
 	}
 	for _, line := range notes {
 		e.printf("%s\n", line)
 	}
 	e.errorf("%.0f requests in %.2f s\n", requests, time.Since(begun).Seconds())
+	return exitOK
+}
+
+// printSimulated prints the reports for people.
+func (e *env) printSimulated(s *simulation, names []string, reports []*simulate.Report, focus int) int {
+	var err error
+	switch {
+	case s.beside != "":
+		return e.printBeside(s, names, reports)
+	case s.bench:
+		err = simulate.WriteRows(e.stdout, rowsOf(names, reports))
+	case len(reports) == 1:
+		err = reports[0].Write(e.stdout)
+	default:
+		err = simulate.Compare(e.stdout, names, reports, focus)
+	}
+	if err != nil {
+		return exitError // nobody reads it
+	}
 	return exitOK
 }
 

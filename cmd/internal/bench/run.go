@@ -19,7 +19,7 @@ type Options struct {
 	Look  func(Mark)
 	Every time.Duration
 	// Settle bounds the wait, after the last answer, for statements that Postgres still
-	// works at although their clients have left; 0: 10 s. Only where it is watched.
+	// works at although their clients have left; 0: 30 s. Only where it is watched.
 	Settle time.Duration
 	// Forget keeps no records: for loads without an end.
 	Forget bool
@@ -87,10 +87,13 @@ func Run(ctx context.Context, t Target, l Load, o Options) (*Result, error) {
 	return r, nil
 }
 
+// settleBound is how long that takes at most, if nobody says.
+const settleBound = 30 * time.Second
+
 // settle waits for what Postgres does for clients that have left.
 func (g *generator) settle(w *watch, bound time.Duration) bool {
 	if bound == 0 {
-		bound = connectBound
+		bound = settleBound
 	}
 	ctx, done := context.WithTimeout(g.ctx, bound)
 	defer done()

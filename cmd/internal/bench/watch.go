@@ -43,6 +43,7 @@ type watch struct {
 	mu     sync.Mutex
 	last   Servers
 	looks  int       // how often; last is of the latest
+	calm   int       // for how many looks nothing has been going on and nothing was finished
 	start  time.Time // of the run
 	base   int64     // the counter then
 	most   Servers   // since then
@@ -133,6 +134,9 @@ func (w *watch) begin(start time.Time) {
 func (w *watch) note(s Servers) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.calm++; s.Busy > 0 || s.Executed != w.last.Executed {
+		w.calm = 0
+	}
 	w.last = s
 	w.looks++
 	w.most.Open, w.most.Busy = max(w.most.Open, s.Open), max(w.most.Busy, s.Busy)
@@ -154,12 +158,16 @@ func (w *watch) now() Servers {
 	return s
 }
 
+// calmLooks is in how many looks nothing must have been going on for the servers to be at
+// rest: between two statements of a queue all of them may be idle in one or two.
+const calmLooks = 5
+
 // rest waits until no server has anything to do, or ctx ends.
 func (w *watch) rest(ctx context.Context) bool {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
 	// A look that is under way may have begun before the last statement did.
-	for from := w.looked(); !w.rested(from + 2); {
+	for from := w.looked(); !w.rested(from + 1 + calmLooks); {
 		select {
 		case <-ctx.Done():
 			return false
@@ -178,12 +186,12 @@ func (w *watch) looked() int {
 	return w.looks
 }
 
-// rested reports whether nothing was going on at the latest look, if it is the n-th or a
-// later one.
+// rested reports whether nothing was going on in the latest looks, if the last is the n-th or
+// a later one.
 func (w *watch) rested(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.looks >= n && w.last.Busy == 0
+	return w.looks >= n && w.calm >= calmLooks
 }
 
 // stop ends the looking and returns what went wrong with it. It may be called again.

@@ -37,7 +37,10 @@ func (st *stream) init(x *world, i int, seed uint64) {
 			}
 		}
 	}
-	st.arrivals = newArrivals(x.Scenario, st.Stream, st.rnd)
+	st.arrivals = newArrivals(x.Scenario, i, st.rnd)
+	for range st.Pool {
+		x.giveBack(st, &session{served: -1})
+	}
 	x.agenda.set(commonly+i, st.arrivals.next())
 	x.live += st.Clients
 	for c := range st.Clients {
@@ -58,6 +61,7 @@ func (x *world) request(st *stream) *request {
 	}
 	r.stream, r.nextFree = st, nil
 	r.statement, r.tries, r.rounds, r.spent, r.left, r.count, r.session = 0, 0, 0, 0, false, nil, nil
+	r.cut = false
 	return r
 }
 
@@ -255,7 +259,7 @@ func (x *world) impatient(st *stream) {
 	case r.at > 0:
 		r.left, r.leftAt = true, x.now
 		if st.Leave == Cancel || st.Leave == Close && x.Workloads[st.Workload].CancelAbandoned {
-			x.db.hasten(x.now, r, float64(x.Database.Cancel))
+			r.cut = x.db.hasten(x.now, r, float64(x.Database.Cancel))
 		}
 		client = x.leave(r)
 	case x.policyOf(r).IgnoresGone() && st.Leave != Cancel || st.Leave == Walk:

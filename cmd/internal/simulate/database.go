@@ -69,13 +69,14 @@ func (d *database) take(now int64) *request {
 	return r
 }
 
-// hasten makes r end after so many ns of work, if it takes longer.
-func (d *database) hasten(now int64, r *request, ns float64) {
+// hasten makes r end after so many ns of work, and reports whether it takes longer.
+func (d *database) hasten(now int64, r *request, ns float64) (cut bool) {
 	d.advance(now)
-	if r.finish > d.clock+ns {
+	if cut = r.finish > d.clock+ns; cut {
 		r.finish = d.clock + ns
 		d.up(r.at - 1)
 	}
+	return cut
 }
 
 func (d *database) drop(r *request) {

@@ -92,8 +92,9 @@ type Report struct {
 	Requests float64  `json:"requests"` // of all seeds
 	All      Group    `json:"all"`
 	Windows  []Group  `json:"windows"`
-	Groups   []Group  `json:"groups"`  // streams, and what they add up to by workload and class
-	Tenants  []Tenant `json:"tenants"` // of streams with several, the worst served first
+	Groups   []Group  `json:"groups"`          // streams, and what they add up to by workload and class
+	Cells    []Group  `json:"cells,omitempty"` // streams by window, if there are several of each
+	Tenants  []Tenant `json:"tenants"`         // of streams with several, the worst served first
 
 	Slots         int     `json:"slots"`
 	MostWaiting   float64 `json:"most_waiting"`

@@ -227,6 +227,7 @@ func streamKeys() map[string]setter {
 			p.TellAttempt = way == 1
 			return err
 		},
+		"pool": number(func(p *spec) *int { return &p.Pool }, 0, mostClients),
 		"sessions": func(p *spec, _ *Service, v string) (err error) {
 			p.Sessions, err = word[Sessions](v, "newest", "oldest", "fresh")
 			return err

@@ -29,6 +29,9 @@ type Preset struct {
 	database Database
 	variants []variant // nil = one
 	oracle   bool
+	even     bool
+	// Bench is the experiment of `pgweir bench run` that sends the same; "" = there is none.
+	Bench string
 	// Focus is the window that tells most; 0 = none does.
 	Focus int
 }
@@ -154,6 +157,7 @@ func more(fresh []string) []Preset {
 				"guard p50 244, 321, 1.9, 16 %; mean with cancel 262, 322, 2.1, 10.5 %; p90 with cancel 328, 244, 0.5, 2.8 %",
 			},
 		},
+		seedLoad(),
 		pages("pages", 10, "100x20s"),
 		pages("pages-40", 40, "25x20s"),
 		{
@@ -280,7 +284,7 @@ func (p *Preset) Inputs(policies []string, changes map[string]string) ([]Named, 
 		for _, v := range variants {
 			in := Input{
 				Name: p.Name + ": " + p.About, Config: c, Load: p.load, Events: p.events, Window: p.window,
-				Database: p.database, Oracle: p.oracle, Streams: v.streams,
+				Database: p.database, Oracle: p.oracle, Even: p.even, Streams: v.streams,
 			}
 			if v.streams == nil {
 				in.Streams = p.streams
@@ -299,6 +303,11 @@ const (
 	DefaultClose   = 2 * time.Millisecond
 	DefaultCancel  = time.Millisecond
 )
+
+// DefaultOverhead is what a statement holds its slot for beyond its own time, in the presets
+// that are compared with measurements: measured on naps of 10 ms (experiment E15), of which
+// five slots with a client waiting for each did 461 per second on two cores of a virtual machine.
+const DefaultOverhead = 800 * time.Microsecond
 
 // file is the preset's configuration with a policy.
 func (p *Preset) file(policy string) (string, error) {

@@ -19,7 +19,8 @@ type Scenario struct {
 	Rates     []quota.Rule
 	Database  Database
 	Window    time.Duration // of the figures over time; 0 = 5 s
-	// Even makes arrivals come at even distances instead of at random times.
+	// Even makes arrivals come at even distances instead of at random times, and the streams
+	// that have a share take them in turn.
 	Even bool
 	// Oracle replays each refusal against what the slots did next, to find those in vain.
 	Oracle bool
@@ -81,8 +82,10 @@ type Stream struct {
 	RetryWithin time.Duration
 	RetryHint   bool
 	TellAttempt bool // attempts are tagged
-	// Sessions is how clients come to their sessions.
+	// Sessions is how clients come to their sessions, Pool how many there are before the first
+	// client comes. There is always one more for who finds none.
 	Sessions Sessions
+	Pool     int
 	// Rates are the rates that count for each tenant; nil = none.
 	Rates [][]RateKey
 }
@@ -151,6 +154,10 @@ type Database struct {
 	// time that they need one for; 0 = all of it.
 	Cores int
 	CPU   float64
+	// Overhead is how long a statement holds its slot beyond its own time, on average: until
+	// it has reached the database, has been woken up, and the end of its answer is back. It is
+	// at least half of that and varies from there.
+	Overhead time.Duration
 	// Connect is how long a login takes, Close how long the end of a connection.
 	Connect, Close time.Duration
 	// Cancel is how long it takes from the end of a client's patience to the end of its

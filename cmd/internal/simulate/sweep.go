@@ -56,6 +56,13 @@ func (s *Scenario) report(results []*Result) *Report {
 	for _, p := range s.parts(windows) {
 		r.Groups = append(r.Groups, s.group(results, p))
 	}
+	if len(s.Streams) > 1 && windows > 1 {
+		for i := range s.Streams {
+			for w := range windows {
+				r.Cells = append(r.Cells, s.group(results, part{"stream", s.Streams[i].Name, w, w + 1, func(j int) bool { return i == j }}))
+			}
+		}
+	}
 	r.Tenants = s.tenants(results)
 	s.totals(r, results)
 	return r

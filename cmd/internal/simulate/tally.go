@@ -15,7 +15,7 @@ type count struct {
 	latency                         histogram                 // of the served, from the first wish on
 	told                            histogram                 // of refusals, from the attempt on
 	busy, wasted, broken            int64                     // ns of slots; for those who had left; for pages that failed later
-	inVain                          uint64                    // statements for those who had left
+	inVain                          uint64                    // statements brought to their end for those who had left
 }
 
 func (c *count) merge(o *count) {

@@ -52,6 +52,7 @@ type request struct {
 	at          int     // in running + 1; 0 = does not run
 	left        bool    // nobody waits for the answer
 	leftAt      int64
+	cut         bool // cancelled before its end
 	patient     bool // in the stream's list of those who wait
 	earlier     *request
 	later       *request
@@ -69,6 +70,7 @@ type world struct {
 	*Scenario
 	now     int64
 	rnd     *rand.Rand
+	extra   *rand.Rand // of what statements take beside their time
 	gate    *admission.Gate
 	set     *pool.Set
 	agenda  *agenda
@@ -132,6 +134,7 @@ func newWorld(s *Scenario, seed uint64) *world {
 	x.costs = costlimit.New(fingerprints)
 	x.quota = quota.New(0)
 	x.quota.Reconfigure(0, s.Rates)
+	x.extra = rand.New(rand.NewPCG(seed, ^uint64(0)))
 	x.db.rate = 1
 	x.db.speed = 1
 	x.result = newResult(s, seed, x.length)
@@ -234,13 +237,22 @@ func (x *world) verdict(v *admission.Verdict) {
 // start lets the database begin with r.
 func (x *world) start(r *request, v *admission.Verdict) {
 	r.server, r.ticket, r.started = x.set.Server(v.Grant), v.Ticket, x.now
-	takes := r.finish
+	takes := r.finish + x.overhead()
 	x.running++
 	x.result.MostRunning = max(x.result.MostRunning, x.running)
 	if x.oracle != nil {
 		x.oracle.change(x.now, x.running)
 	}
 	x.db.begin(x, r, takes)
+}
+
+// overhead is what the next statement takes beside its time, in ns.
+func (x *world) overhead() float64 {
+	half := float64(x.Database.Overhead) / 2
+	if half == 0 {
+		return 0
+	}
+	return half + half*x.extra.ExpFloat64()
 }
 
 // release ends r's use of slot and server.
@@ -261,7 +273,9 @@ func (x *world) release(r *request, broken bool) {
 	}
 	if r.left {
 		r.count.wasted += x.now - max(r.leftAt, r.started)
-		r.count.inVain++
+		if !r.cut {
+			r.count.inVain++
+		}
 	}
 	if broken {
 		x.set.Gone(x.now, r.server)
