@@ -123,7 +123,9 @@ func (g *Gate) predict(now int64, w *Waiter) Reason {
 	switch {
 	case w.Deadline != 0 && now+wait+w.expected > w.Deadline:
 		return Deadline
-	case !kept(w) && wait > d.maxWait(int(w.class)):
+	case wait+w.expected/2 <= d.maxWait(int(w.class)): // else chance decides, after a long wait
+	case kept(w) && d.line(w).ranks[w.class].on: // it comes before those who are predicted for
+	default:
 		return QueueWait
 	}
 	return None
