@@ -51,8 +51,9 @@ func (e *Estimator) Observe(fingerprint uint64, ns int64) {
 	e.costs[i].add(max(ns, 0))
 }
 
-// Expected returns how long a statement of this fingerprint will hold its slot, in ns: the
-// median of recent samples, within an eighth. ok is false while too little is known.
+// Expected returns how long a statement of this fingerprint will hold its slot, in ns: about
+// the median of recent samples. It is their mean next to the median, and how far they are from
+// that on average is added; what always takes the same is known exactly. ok is false while too little is known.
 func (e *Estimator) Expected(fingerprint uint64) (p50 int64, ok bool) {
 	i, known := e.at[fingerprint]
 	if !known || e.costs[i].samples < enough {

@@ -257,13 +257,13 @@ func (x *world) impatient(st *stream) {
 	client := r
 	switch {
 	case r.at > 0:
-		r.left, r.leftAt = true, x.now
+		r.left = true
 		if st.Leave == Cancel || st.Leave == Close && x.Workloads[st.Workload].CancelAbandoned {
 			r.cut = x.db.hasten(x.now, r, float64(x.Database.Cancel))
 		}
 		client = x.leave(r)
 	case x.policyOf(r).IgnoresGone() && st.Leave != Cancel || st.Leave == Walk:
-		r.left, r.leftAt = true, x.now
+		r.left = true
 		client = x.leave(r)
 	default:
 		x.gate.Withdraw(x.now, &r.w)

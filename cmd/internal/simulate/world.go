@@ -51,9 +51,8 @@ type request struct {
 	finish      float64 // by the clock of the database
 	at          int     // in running + 1; 0 = does not run
 	left        bool    // nobody waits for the answer
-	leftAt      int64
-	cut         bool // cancelled before its end
-	patient     bool // in the stream's list of those who wait
+	cut         bool    // cancelled before its end
+	patient     bool    // in the stream's list of those who wait
 	earlier     *request
 	later       *request
 	nextFree    *request
@@ -272,7 +271,7 @@ func (x *world) release(r *request, broken bool) {
 		}
 	}
 	if r.left {
-		r.count.wasted += x.now - max(r.leftAt, r.started)
+		r.count.wasted += held
 		if !r.cut {
 			r.count.inVain++
 		}
