@@ -46,14 +46,15 @@ func stressSize(t *testing.T, duration time.Duration, clients int) (time.Duratio
 
 // Many clients on few servers each ask for a text that only they can know, while they
 // cancel, hang up in the middle, and lose their servers. Nobody may ever read another's
-// text or feel another's cancel, and in the end every slot is free again.
+// text or feel another's cancel, and in the end every slot is free again. The workload is
+// patient: where many give up, the guard would make room at the cost of the others.
 func TestOwners(t *testing.T) {
 	duration, clients := stressSize(t, 4*time.Second, 48)
 	const slots = 6
 	f := startFront(t, plan{
 		slots:    slots,
 		settings: map[string]string{"max_connections": strconv.Itoa(clients + 20)}, // for direct mode
-		more:     fmt.Sprintf("[[workload]]\nname = \"default\"\nmax_wait = %q\nmax_waiting = %d\n", patience, 2*clients),
+		more:     fmt.Sprintf("[[workload]]\nname = \"default\"\npatient = true\nmax_wait = %q\nmax_waiting = %d\n", patience, 2*clients),
 	})
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -26,6 +26,9 @@ import (
 // backends are ended under them. Each answer must be the session's own, under its own
 // settings. PostgreSQL has not one place more than pgweir may use.
 //
+// The workload is patient, for its clients often give up: the guard would make room at the
+// cost of those who do not.
+//
 // [stressTimeEnv] and [stressClientsEnv] make it longer and larger.
 func TestManySessions(t *testing.T) {
 	duration, clients := stressSize(t, 8*time.Second, 200)
@@ -42,7 +45,7 @@ func TestManySessions(t *testing.T) {
 			"track_activity_query_size":      "200",
 		},
 		top:  "max_logins = 1000\nmax_prepared_statements = 12\n",
-		more: fmt.Sprintf("[[workload]]\nname = \"default\"\nmax_wait = %q\nmax_waiting = %d\n", patience, 2*clients),
+		more: fmt.Sprintf("[[workload]]\nname = \"default\"\npatient = true\nmax_wait = %q\nmax_waiting = %d\n", patience, 2*clients),
 	})
 	f.sql(t, "app", "create table stress_copy(owner int, nonce text);\ngrant all on stress_copy to app")
 	admin, err := pgconn.Connect(t.Context(), f.cluster.SocketEndpoint().DSN(pgtest.Superuser, "app"))

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var mutationSeeds = flag.String("mutation-seeds", "6000", "the most seeds that each planted bug is given")
+var mutationSeeds = flag.String("mutation-seeds", "20000", "the most seeds that each planted bug is given")
 
 // mutation is a bug planted into a source file: one text replaced by another.
 type mutation struct{ name, file, old, new string }
