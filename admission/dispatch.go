@@ -233,7 +233,7 @@ func (g *Gate) refusal(now int64, w *Waiter, r Reason) Verdict {
 		c.turnedAway.add(waited)
 		g.inVain(now, w, r)
 		switch rank := d.line(w).rankOf(w); {
-		case r == Deadline:
+		case r == Deadline && (waited > 0 || w.Deadline > now): // else it was too late when it came
 			g.hurts(now, rank)
 		case r == QueueAge && rank.on && rank.line.policy == Guard:
 			rank.moved = now

@@ -18,7 +18,7 @@ type shop struct {
 
 func newShop(slots int) *shop {
 	s := &shop{}
-	s.g = New(Plan{Slots: slots, Workloads: []Workload{{MaxWait: never / 2, MaxWaiting: 1 << 20}}}, endless{}, nil)
+	s.g = New(Plan{Slots: slots, Workloads: []Workload{{MaxWait: never / 2, MaxWaiting: 1 << 20}}}, plenty{}, nil)
 	s.cost = func(*Waiter) (int64, int64) { return ms, ms }
 	return s
 }
@@ -202,6 +202,38 @@ func TestNewNamesAreNotAlwaysFirst(t *testing.T) {
 		if err := s.g.Check(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestWhoWasAwayHasSavedNothing: a tenant that runs something for long, and comes again when
+// others have been served for a while, shares with them from then on.
+func TestWhoWasAwayHasSavedNothing(t *testing.T) {
+	s := newShop(2)
+	for range 2 {
+		s.come(&Waiter{Tenant: 2})
+	}
+	s.come(&Waiter{Tenant: 1})
+	for range 60 {
+		s.come(&Waiter{Tenant: 2})
+	}
+	s.end(0) // serves tenant 1, which goes on for long
+	s.running[0], s.running[1] = s.running[1], s.running[0]
+	if w := s.running[0].W; w.Tenant != 1 {
+		t.Fatalf("%s runs", name(w))
+	}
+	for range 50 {
+		s.end(1)
+	}
+	for range 60 {
+		s.come(&Waiter{Tenant: 1})
+	}
+	var served [3]int
+	s.served = func(v Verdict) { served[v.W.Tenant]++ }
+	for range 40 {
+		s.end(1)
+	}
+	if d := served[1] - served[2]; d < -2 || d > 2 {
+		t.Errorf("who came back was served %d times, the other %d", served[1], served[2])
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestStories runs the files of testdata, each of which tells what an operator would see. All
+// TestStories runs the files of testdata/stories, each of which tells what an operator would see. All
 // times are virtual. The directive gate makes one, of workloads that its lines describe:
 //
 //	app max-wait=2s policy=guard mode=enforce patient max-waiting=20 share=0.5
@@ -31,7 +31,7 @@ import (
 //
 // Work takes=50ms if nothing else is said; the gate knows that from the start unless it is new.
 func TestStories(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		var s *story
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {

@@ -77,6 +77,7 @@ type world struct {
 	running []*Waiter
 	ordered bool // the naive gate follows
 	drained bool
+	crowded bool // all come to one workload under the guard, which has too much to do
 }
 
 // state is what is known of one Admit.
@@ -92,9 +93,16 @@ func newWorld(t *rapid.T) *world {
 	w := &world{t: t, supply: s, now: 1e9, state: map[*Waiter]*state{}}
 	w.ordered = rapid.IntRange(0, 3).Draw(t, "steals") > 0
 	s.steals = !w.ordered
-	w.g = New(drawPlan(t), s, func() float64 { return 0.5 })
+	p := drawPlan(t)
+	w.crowded = rapid.Bool().Draw(t, "crowded")
+	if w.crowded {
+		l := &p.Workloads[0]
+		l.Policy, l.Mode, l.Patient, l.Borrow, l.MaxWait, l.MaxWaiting = Guard, Enforce, false, 1, 2000*ms, 0
+		p.Slots = min(p.Slots, 3)
+	}
+	w.g = New(p, s, func() float64 { return 0.5 })
 	w.n = newNaive(w.g)
-	if rapid.Bool().Draw(t, "known") {
+	if w.crowded || rapid.Bool().Draw(t, "known") {
 		mean := float64(rapid.SampledFrom([]int{1, 5, 50}).Draw(t, "mean")) * 1e6
 		for _, d := range w.g.loads {
 			d.drain = drainRate{mean, window}
@@ -143,6 +151,9 @@ func (w *world) waiter() *Waiter {
 		Workload: uint16(rapid.IntRange(0, 2).Draw(w.t, "workload")),
 		Class:    Class(rapid.IntRange(-1, 2).Draw(w.t, "class")),
 		Want:     Want(rapid.SampledFrom([]int{0, 0, 0, 0, 1, 2}).Draw(w.t, "want")),
+	}
+	if w.crowded {
+		x.Workload, x.Want, x.Class = 0, Slot, max(x.Class, Critical)
 	}
 	more := rapid.IntRange(0, 255).Draw(w.t, "more")
 	x.Continuing = more&7 == 1
@@ -350,6 +361,13 @@ func (w *world) verify() {
 	for _, x := range w.waiting {
 		if !x.Waiting() {
 			w.t.Fatalf("%s was forgotten", name(x))
+		}
+	}
+	for _, d := range w.g.loads {
+		for i := range d.lines[slots].ranks {
+			if d.lines[slots].ranks[i].on && d.plan.Policy != CoDel && (d.plan.Policy != Guard || d.plan.Patient) {
+				w.t.Fatalf("a queue under %v stands, patient: %v", d.plan.Policy, d.plan.Patient)
+			}
 		}
 	}
 	for k := range Key(worldKeys) {
