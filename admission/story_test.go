@@ -22,6 +22,7 @@ import (
 //	ANNA comes [class=C tenant=T role=R key=K workload=W takes=50ms deadline=100ms attempt=2 probe continuing]
 //	ANNA leaves
 //	20 WEB come every=10ms [the same]    a crowd, of which only tell speaks; together without every
+//	5 WEB leave                          the first of those who wait
 //	wait 30ms                            time goes on, and what happens is told
 //	tell                                 what has become of the crowds since the last time
 //	show                                 who waits, by class
@@ -85,6 +86,7 @@ type person struct {
 type group struct {
 	name    string
 	came    int
+	left    int
 	waits   []int64
 	refused map[Reason][]int64
 }
@@ -210,6 +212,10 @@ func (s *story) command(words []string) {
 		p.name = words[0]
 		s.people = append(s.people, p)
 		s.admit(p)
+	case word(2) == "leave":
+		for range s.number(words[0]) {
+			s.leave(words[1])
+		}
 	case word(2) == "come":
 		s.come(s.number(words[0]), words[1], words[3:])
 	default:
@@ -307,6 +313,9 @@ func (s *story) leave(name string) {
 		if p.name == name && p.Waiting() {
 			s.g.Withdraw(s.now, &p.Waiter)
 			p.over = true
+			if p.crowd != nil {
+				p.crowd.left++
+			}
 			s.say(p, "%s leaves", name)
 			return
 		}
@@ -392,6 +401,9 @@ func (s *story) tell() {
 		part("served", c.waits)
 		for r := range reasons {
 			part("refused ("+r.String()+")", c.refused[r])
+		}
+		if c.left > 0 {
+			parts = append(parts, fmt.Sprintf("%d left", c.left))
 		}
 		if c.came > 0 || len(parts) > 0 {
 			s.say(nil, "of %d %s: %s", c.came, c.name, cmp.Or(strings.Join(parts, "; "), "nothing yet"))
