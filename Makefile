@@ -21,8 +21,8 @@ build:
 # -count=1: the black-box tests also depend on what the go command cannot see, such as the
 # installed PostgreSQL.
 test:
-	@.ci/setup go cc postgres browser promtool
-	PGWEIR_REQUIRE_CHROMIUM=1 CGO_ENABLED=1 go test -race -count=1 -timeout $(TESTTIME) ./...
+	@.ci/setup go cc postgres browser promtool drivers
+	PGWEIR_REQUIRE_CHROMIUM=1 PGWEIR_REQUIRE_DRIVERS=1 CGO_ENABLED=1 go test -race -count=1 -timeout $(TESTTIME) ./...
 	@echo 'the simulation: $(SEEDS) seeds, a minute or three'
 	go test -timeout $(TESTTIME) -run '^TestSeeds$$' ./cmd/internal/sim -seeds $(SEEDS)
 

@@ -102,6 +102,7 @@ type batch struct {
 	closed  bool         // something was closed: what is used after it is not looked up
 	last    sqltext.Kind // of the unnamed statement as the batch leaves it
 	parsed  bool         // the batch has its own unnamed statement
+	ending  string       // what that drops, if it is a DEALLOCATE
 	blocks  bool         // it would open a transaction block, in statement mode
 	portal  bool         // the unnamed portal is bound to portalKind
 	kind    sqltext.Kind
@@ -133,12 +134,15 @@ func (b *batch) look(m message) {
 		}
 		b.blocks = b.blocks || st.Kind == sqltext.Begin && b.c.mode == Single
 		proven := b.c.mode != Session && b.c.shared.Statements.known(tail, proof{b.c.group, b.c.want.meaning}) != nil
-		if own == nil && !localKind(st.Kind) && !proven || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
+		if own == nil && !b.mayRun(st.Kind) && !proven || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
 			!proven && len(tail) != len(textOf(tail))+3 {
 			b.local = false
 		}
 		if len(name) == 0 {
 			b.parsed, b.last, b.parsing = true, st.Kind, own
+			if st.Kind == sqltext.Deallocate {
+				b.ending = st.Name(textOf(tail))
+			}
 		} else {
 			b.named = true // more are worth a server
 			b.fresh, b.stands = name, own
@@ -164,6 +168,12 @@ func (b *batch) look(m message) {
 			b.tx = wire.Idle
 		case sqltext.CommitChain, sqltext.RollbackChain:
 			b.local = b.local && b.tx != wire.Idle
+		case sqltext.Deallocate:
+			b.local = b.local && b.tx == wire.Idle && b.parsed && !b.named && b.c.names.find([]byte(b.ending)) >= 0
+			b.closed = true
+		case sqltext.DeallocateAll:
+			b.local = b.local && b.tx == wire.Idle
+			b.closed = true
 		}
 	case wire.MsgClose:
 		// Nothing of the client's is on a server now, but for what a session has made by
@@ -237,7 +247,7 @@ func (b *batch) lookBind(body []byte) {
 	b.own = b.own || own != nil
 	b.blocks = b.blocks || k == sqltext.Begin && b.c.mode == Single
 	// Formats and parameters: none of the latter for what is answered here.
-	if len(portal) > 0 || own == nil && !localKind(k) || !noParameters(rest) {
+	if len(portal) > 0 || own == nil && !b.mayRun(k) || !noParameters(rest) {
 		b.local = false
 	}
 	b.portal, b.kind, b.command = true, k, own
@@ -270,8 +280,15 @@ func noParameters(b []byte) bool {
 	return len(b) >= 2*formats+2 && b[2*formats] == 0 && b[2*formats+1] == 0
 }
 
+// mayRun tells the statements that the batch may run without a server. Those that drop
+// names are among them where no server has these: drivers clean up with them, and would
+// take a refusal for the loss of the connection.
+func (b *batch) mayRun(k sqltext.Kind) bool {
+	return localKind(k) || (k == sqltext.Deallocate || k == sqltext.DeallocateAll) && b.c.mode != Session
+}
+
 // localKind tells the statements that extended batches may run without a
-// server.
+// server, in any mode.
 func localKind(k sqltext.Kind) bool {
 	switch k {
 	case sqltext.Empty, sqltext.Begin:
@@ -319,7 +336,7 @@ func (c *Client) answerBatch(raw []byte, p *Plan) int {
 				if portal.own != nil {
 					return c.runOwn(dst, portal.own, c.tx == wire.InTransaction, c.ownPortal(nil).run(limitOf(body)))
 				}
-				return c.run(dst, portal.kind, portal.flags, "")
+				return c.run(dst, portal.kind, portal.flags, portal.drops())
 			}))
 		case wire.MsgClose:
 			c.forget(body)

@@ -484,6 +484,15 @@ func (st *Statement) paramName() string {
 	return sqltext.Classify(text).Name(text)
 }
 
+// drops returns the name that a DEALLOCATE drops, unless it says ALL.
+func (st *Statement) drops() string {
+	if st.kind != sqltext.Deallocate {
+		return ""
+	}
+	text := textOf([]byte(st.tail))
+	return sqltext.Classify(text).Name(text)
+}
+
 // mayFake reports whether ParseComplete may be told without asking the server:
 // not in a failed transaction, nor where an earlier request whose outcome is
 // unknown may have made it one.

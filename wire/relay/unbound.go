@@ -161,7 +161,11 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 			return c.acquire(m, r, p)
 		}
 	default:
-		return c.acquire(m, r, p)
+		if !c.cleans(text, p) {
+			return c.acquire(m, r, p)
+		}
+		c.setUnnamed(nil)
+		return m.size, None
 	}
 	c.setUnnamed(nil)
 	p.client(p.build(func(dst []byte) []byte {

@@ -116,13 +116,20 @@ func (cl *Client) within(now int64) (ok, answered bool) {
 	if m.paid || m.n == 0 || co.draining {
 		return true, false
 	}
+	if cl.wait.Probe { // is never refused; and if it took a part, a pool that asks before each use would starve
+		for i := range m.uses[:m.n] {
+			m.uses[i].let = false
+		}
+		m.paid, m.until = true, 0
+		return true, false
+	}
 	var waits [pers]int64
 	var by *use
 	worst := int64(0)
 	for i := range m.uses[:m.n] {
 		u := &m.uses[i]
 		waits[i] = m.rates.limiter.Wait(now, &u.bucket, u.cost())
-		if waits[i] > worst && u.rule.Mode == admission.Enforce && !cl.wait.Probe { // a probe is never refused
+		if waits[i] > worst && u.rule.Mode == admission.Enforce {
 			by, worst = u, waits[i]
 		}
 	}
