@@ -43,6 +43,12 @@ func (px *Proxy) accept(ctx context.Context, ln net.Listener) {
 
 // admitLogin starts a login if there is a place for it.
 func (px *Proxy) admitLogin(conn net.Conn) {
+	if px.held.full() { // a storm of those who are blocked: they are not even read
+		if left := px.blocked.only(ipOf(conn.RemoteAddr())); left > 0 {
+			px.refuseLogin(conn, blockedLogin(left))
+			return
+		}
+	}
 	select {
 	case px.logins <- struct{}{}:
 		px.work.Go(func() {
@@ -58,6 +64,7 @@ func (px *Proxy) admitLogin(conn net.Conn) {
 // outOfDescriptors uses a spare descriptor to tell one client why it can't be served.
 func (px *Proxy) outOfDescriptors(ln net.Listener) {
 	px.noDescriptors()
+	px.held.release() // those who are held back have one each
 	if !px.spare.lend() {
 		px.spare.fill()
 		wait(20 * time.Millisecond)
@@ -132,8 +139,8 @@ func (px *Proxy) login(conn net.Conn) {
 
 // client starts the session of a client of a database.
 func (px *Proxy) client(conn net.Conn, c *login.Client, s *Settings) {
-	if left := px.blocked.left(ipOf(conn.RemoteAddr()), c.User); left > 0 {
-		px.refuseLogin(conn, blockedLogin(left))
+	if left, hold := px.blocked.left(ipOf(conn.RemoteAddr()), c.User); left > 0 {
+		px.refuseBlocked(conn, blockedLogin(left), hold)
 		return
 	}
 	up, who, err := px.authenticate(conn, c, s)
@@ -211,6 +218,16 @@ func (px *Proxy) refuseLogin(conn net.Conn, err error) {
 	}
 	px.turnedAway(e, addressOf(conn.RemoteAddr()))
 	_, _ = conn.Write(wire.AppendError(nil, e)) // it may have left already
+}
+
+// refuseBlocked is refuseLogin for somebody who is blocked: it is told later, if there is
+// room for that, so that it does not come back at once.
+func (px *Proxy) refuseBlocked(conn net.Conn, e *wire.Error, hold time.Duration) {
+	if !px.held.hold(conn, e, hold) {
+		px.refuseLogin(conn, e)
+		return
+	}
+	px.turnedAway(e, addressOf(conn.RemoteAddr()))
 }
 
 // authenticate checks who a client is and finds where it is to go.

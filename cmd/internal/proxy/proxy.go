@@ -49,6 +49,7 @@ type Proxy struct {
 	spare    *spares
 	disabled names
 	blocked  blockList
+	held     held // whose refusals as blocked are held back
 	consoles consoles
 	turned   turned
 	stop     chan Shutdown
@@ -112,6 +113,7 @@ func (px *Proxy) Run(ctx context.Context) error {
 		px.die()
 		px.closeListeners()
 		px.consoles.end()
+		px.held.end()
 		px.work.Wait()
 		return errors.Join(errors.New("event loop ended"), err)
 	case <-ctx.Done():
@@ -122,6 +124,7 @@ func (px *Proxy) Run(ctx context.Context) error {
 	err := <-failed
 	px.die() // nobody waits for a login any more
 	px.consoles.end()
+	px.held.end()
 	px.work.Wait()
 	return err
 }

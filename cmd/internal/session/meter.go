@@ -220,9 +220,14 @@ func (cl *Client) overRate(now, asked int64, by *use, wait int64) {
 	m.by = nil
 }
 
+// parkStep is the grid, in ns, on which refusals are given that were held back: those who ask
+// for too much wake pgweir together, and seldom.
+const parkStep = 20e6
+
 // park holds a refusal back.
 func (cl *Client) park(now, due int64, by *use) {
 	m, co := cl.meter, cl.core
+	due = (due + parkStep - 1) / parkStep * parkStep
 	m.rates.parked++
 	m.rates.delayed++
 	m.by, m.asked, m.due = by, now, due
