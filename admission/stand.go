@@ -13,8 +13,9 @@ const (
 	// How long a class serves the newest and displaces until it tries again to do without;
 	// longer each time.
 	leastTrial, mostTrial = 20e9, 60e9
-	// manyPains is how many have to give up before it does so: one may have pressed a key.
-	manyPains = 3
+	// manyPains is how many have to give up before it does so, for one may have pressed a key,
+	// and of so many of those who wait one.
+	manyPains, painShare = 3, 10
 	// A queue grows that got longer in so many steps running, by that part of what was served
 	// meanwhile; slowly if the steps are so many intervals.
 	growths, leastGrowth = 3, 2
@@ -129,8 +130,11 @@ func (g *Gate) still(now int64, r *rank) bool {
 	return g.stalled(now) || !f.slot && g.keys[f.key].mode != counting
 }
 
-// suffers reports whether clients of the rank go away before their turn, or would.
-func (r *rank) suffers(now int64) bool { return r.pains >= manyPains && now-settled < r.hurt }
+// suffers reports whether clients of the rank go away before their turn, or would, more than a
+// few of those who wait.
+func (r *rank) suffers(now int64) bool {
+	return r.pains >= max(manyPains, r.n/painShare) && now-settled < r.hurt
+}
 
 // growth looks whether a queue gets longer, in steps.
 type growth struct {
