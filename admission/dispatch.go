@@ -198,6 +198,7 @@ func (g *Gate) granted(now int64, w *Waiter, grant uint32, t Ticket) Verdict {
 	}
 	waited := now - w.arrived
 	g.keys[w.Key].grantedAt = now
+	g.movedAt = max(g.movedAt, now)
 	d.stats.granted[w.Want]++
 	d.stats.served.add(waited)
 	if w.Want != Session {

@@ -52,7 +52,7 @@
 // A queue whose oldest waiter has been old (older than twice the gap between two slots that
 // come free) for an interval is no burst any more. Pools that are larger than the slots always
 // have such a queue, and are well served in the order of arrival. It counts as standing if it
-// also grows, or if clients give up. Then the newest of each tenant go first, for whoever is
+// also grows, if clients give up, or after a stall that lasted longer than they may wait. Then the newest of each tenant go first, for whoever is
 // served after a long wait is served in vain; and who comes takes the place of the oldest of the
 // tenant that has most in the queue, of the role that has most, until no more wait than are
 // served in 20 ms (100 in the first second): so they hear soon. Classes below Critical have a

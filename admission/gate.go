@@ -64,7 +64,7 @@ type Gate struct {
 
 	displaced []Verdict // by Admit, not fetched yet
 
-	doneAt   int64 // when a ticket has last ended
+	movedAt  int64 // when a ticket was last granted or has ended
 	now      int64 // the latest
 	seq      uint64
 	told     int // servers more that the supply was last told could be used
@@ -270,6 +270,9 @@ func (g *Gate) Done(now int64, t Ticket, held int64, out []Verdict) []Verdict {
 		panic("admission: Done without a ticket")
 	}
 	g.tick(now)
+	if g.stalled(now) {
+		g.revive(now)
+	}
 	d := g.loads[t.Workload]
 	l := &d.lines[slots]
 	switch {
@@ -288,7 +291,7 @@ func (g *Gate) Done(now int64, t Ticket, held int64, out []Verdict) []Verdict {
 	}
 	d.drain.add(held)
 	g.drain.add(held)
-	g.doneAt = g.now
+	g.movedAt = g.now
 	g.settleTicket(t, held)
 	return g.dispatch(now, out)
 }

@@ -60,7 +60,7 @@ func newStander() *stander {
 	}
 	s.g.Fire(700*ms, nil)
 	r := &s.g.loads[0].lines[slots].ranks[Critical.index()]
-	for range manyPains {
+	for range manyPains + 1 {
 		s.g.hurts(700*ms, r)
 	}
 	if !r.on {

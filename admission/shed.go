@@ -247,12 +247,28 @@ func (g *Gate) tooLate(now int64, out []Verdict) []Verdict {
 	return out
 }
 
-// stallAfter is how long nothing ends, while all slots are busy, before that is a stall.
+// stalled reports whether nothing has ended for long while all slots are busy.
 func (g *Gate) stalled(now int64) bool {
 	const least, gaps = 250e6, 23 // five times the gap that one in a hundred is longer than, if they are random
 	s := g.side[slots]
 	if s.limit == 0 || s.used < s.limit || !g.drain.known() {
 		return false
 	}
-	return now-g.doneAt > max(least, int64(gaps*g.drain.mean)/int64(s.limit))
+	return now-g.movedAt > max(least, int64(gaps*g.drain.mean)/int64(s.limit))
+}
+
+// revive ends a stall. Who waits in queues in which some have waited for as long as they may
+// was held up for so long that the rest is a backlog: who comes now goes first, and takes
+// their places.
+func (g *Gate) revive(now int64) {
+	for _, d := range g.loads {
+		for i := range d.lines[slots].ranks {
+			r := &d.lines[slots].ranks[i]
+			if r.n == 0 || !r.stands() || now-g.movedAt < d.maxWait(i) {
+				continue
+			}
+			r.hurt, r.pains = now, manyPains+r.n
+			g.aged(now, r)
+		}
+	}
 }
