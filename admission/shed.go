@@ -123,7 +123,7 @@ func (g *Gate) predict(now int64, w *Waiter) Reason {
 	switch {
 	case w.Deadline != 0 && now+wait+w.expected > w.Deadline:
 		return Deadline
-	case wait+w.expected/2 <= d.maxWait(int(w.class)): // else chance decides, after a long wait
+	case wait == 0, wait+w.expected/2 <= d.maxWait(int(w.class)): // else chance decides, after a long wait
 	case kept(w) && d.line(w).ranks[w.class].on: // it comes before those who are predicted for
 	default:
 		return QueueWait
@@ -133,9 +133,13 @@ func (g *Gate) predict(now int64, w *Waiter) Reason {
 
 // predicted is how long w would wait, in ns: for the work above it, and for that of its
 // class, as far as its role and its tenant have to wait for the others. While its queue
-// stands the newest is first.
+// stands the newest is first. It is 0 where slots are free for it and all before it: then
+// only a server is missing, and none is opened for those who are turned away.
 func (g *Gate) predicted(w *Waiter) int64 {
 	l := g.loads[w.Workload].line(w)
+	if l.n < l.side.allows(l) {
+		return 0
+	}
 	work := 0.0
 	for i := range int(w.class) {
 		work += float64(l.ranks[i].work)

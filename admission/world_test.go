@@ -320,6 +320,9 @@ func (w *world) refused(v Verdict) {
 		if !guards || p.Patient {
 			w.t.Fatalf("%s was refused by the guard: %v", name(x), v.Reason)
 		}
+		if l := w.g.loads[x.Workload].line(x); v.Reason == QueueWait && l.n < l.side.allows(l) {
+			w.t.Fatalf("%s was turned away, but %d more may run and %d wait", name(x), l.side.allows(l), l.n)
+		}
 	case v.Reason == Deadline:
 		if !guards && !knows || x.Deadline == 0 {
 			w.t.Fatalf("%s was refused for its deadline %d", name(x), x.Deadline)
