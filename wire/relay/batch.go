@@ -126,22 +126,22 @@ func (b *batch) look(m message) {
 			b.local = false
 			return
 		}
-		st := sqltext.Classify(textOf(tail))
-		own := ownTail(st, tail)
+		kind, flags, own := b.c.shared.Statements.classify(tail)
 		b.own = b.own || own != nil
 		if own == nil {
-			b.note(Request{Kind: st.Kind, Flags: st.Flags, Text: textOf(tail)})
+			b.note(Request{Kind: kind, Flags: flags, Text: textOf(tail)})
 		}
-		b.blocks = b.blocks || st.Kind == sqltext.Begin && b.c.mode == Single
+		b.blocks = b.blocks || kind == sqltext.Begin && b.c.mode == Single
 		proven := b.c.mode != Session && b.c.shared.Statements.known(tail, proof{b.c.group, b.c.want.meaning}) != nil
-		if own == nil && !b.mayRun(st.Kind) && !proven || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
+		if own == nil && !b.mayRun(kind) && !proven || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
 			!proven && len(tail) != len(textOf(tail))+3 {
 			b.local = false
 		}
 		if len(name) == 0 {
-			b.parsed, b.last, b.parsing = true, st.Kind, own
-			if st.Kind == sqltext.Deallocate {
-				b.ending = st.Name(textOf(tail))
+			b.parsed, b.last, b.parsing = true, kind, own
+			if kind == sqltext.Deallocate {
+				text := textOf(tail)
+				b.ending = sqltext.Classify(text).Name(text)
 			}
 		} else {
 			b.named = true // more are worth a server

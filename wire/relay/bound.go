@@ -215,7 +215,7 @@ func (c *Client) query(m message, p *Plan) int {
 	if n := len(text); m.complete() && n > 0 && text[n-1] == 0 {
 		text = text[:n-1]
 	}
-	st := sqltext.Classify(text)
+	st := p.classify(text)
 	if !m.complete() {
 		s.dirt |= dirtSettings | dirtSession // its end cannot be looked at
 		s.noteAll()

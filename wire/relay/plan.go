@@ -1,13 +1,27 @@
 package relay
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/pgweir/pgweir/wire/sqltext"
+)
 
 // Plan collects what must be written: spans of the input and of bytes made
-// here, in order. Spans are valid until the input or the plan is reused.
+// here, in order. Spans are valid until the input or the plan is reused. Reset it before the
+// input's memory is used for something else: it remembers what it has read there.
 type Plan struct {
 	ToClient [][]byte
 	ToServer [][]byte
 	scratch  []byte
+	read     classified
+}
+
+// classified is the text that was classified last. A Query is looked at before it asks for a
+// server, and once more when it has got one or is refused, most times without a wait between.
+type classified struct {
+	text *byte
+	size int
+	st   sqltext.Statement
 }
 
 // Reset empties the plan and keeps its memory.
@@ -16,6 +30,16 @@ func (p *Plan) Reset() {
 	if cap(p.scratch) > maxScratch {
 		p.scratch = nil
 	}
+	p.read.text = nil
+}
+
+// classify is sqltext.Classify for a text of the input.
+func (p *Plan) classify(text []byte) sqltext.Statement {
+	r := &p.read
+	if at := unsafe.SliceData(text); at == nil || at != r.text || len(text) != r.size {
+		r.text, r.size, r.st = at, len(text), sqltext.Classify(text)
+	}
+	return r.st
 }
 
 // maxScratch bounds the memory that a plan keeps between turns.

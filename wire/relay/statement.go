@@ -90,6 +90,16 @@ func (t *Statements) intern(tail []byte) *Statement {
 	return st
 }
 
+// classify tells what a Parse tail is, and the command that it is about one of pgweir's own
+// parameters, if it is one. A text that is in the table was read before.
+func (t *Statements) classify(tail []byte) (sqltext.Kind, sqltext.Flags, *ownCommand) {
+	if st := t.byTail[string(tail)]; st != nil {
+		return st.kind, st.flags, st.own
+	}
+	c := sqltext.Classify(textOf(tail))
+	return c.Kind, c.Flags, ownTail(c, tail)
+}
+
 // retain adds a reference; nil is allowed.
 func retain(st *Statement) *Statement {
 	if st != nil {

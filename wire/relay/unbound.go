@@ -122,7 +122,7 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 		}
 		text = text[:end]
 	}
-	st := sqltext.Classify(text)
+	st := p.classify(text)
 	r := Request{Kind: st.Kind, Flags: st.Flags, Text: text}
 	if c.tx == wire.InFailed && !endsTx(st.Kind) && st.Kind != sqltext.Empty {
 		if st.Kind == sqltext.RollbackTo {

@@ -13,6 +13,7 @@ import (
 func BenchmarkTransaction(b *testing.B) {
 	prepared := wire.AppendEmpty(wire.AppendExecute(wiretest.AppendBind(nil, wiretest.Bind{Statement: "s"})), wire.MsgSync)
 	known := []byte{'2', 0, 0, 0, 4, 'C', 0, 0, 0, 13, 'S', 'E', 'L', 'E', 'C', 'T', ' ', '1', 0, 'Z', 0, 0, 0, 5, 'I'}
+	extended := wire.AppendEmpty(wire.AppendExecute(wiretest.AppendBind(wiretest.AppendParse(nil, "", "select 1"), wiretest.Bind{})), wire.MsgSync)
 	simple := wire.AppendQuery(nil, "SELECT abalance FROM pgbench_accounts WHERE aid = 12345;")
 	tagged := wire.AppendQuery(nil, "SELECT abalance FROM pgbench_accounts WHERE aid = 12345 /*pgweir.tenant='t1',traceparent='00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'*/;")
 	for _, c := range []struct {
@@ -22,6 +23,7 @@ func BenchmarkTransaction(b *testing.B) {
 	}{
 		{"simple", simple, answer(wire.AppendQuery(nil, "select 1")), admission.Enforce},
 		{"prepared", prepared, known, admission.Enforce},
+		{"extended", extended, answer(extended), admission.Enforce},
 		{"tagged", tagged, answer(wire.AppendQuery(nil, "select 1")), admission.Enforce},
 		{"simple-off", simple, answer(wire.AppendQuery(nil, "select 1")), admission.Off},
 		{"prepared-off", prepared, known, admission.Off},
