@@ -19,6 +19,8 @@ type Row struct {
 	Critical float64 // critical requests that were served
 	Wasted   float64 // statements done for clients that had left, in the whole run
 	After    float64 // served per second of those that came from 15 to 20 s
+
+	spread *Row // standard deviations over the seeds; nil = not known
 }
 
 // The tolerances within which a simulation is held to be right: per second, ms, requests.
@@ -55,17 +57,25 @@ func (r *Report) Row(name string) (row Row, ok bool) {
 	if len(r.Windows) <= after {
 		return row, false
 	}
-	m := &r.Windows[overload].Mean
-	row = Row{
-		Name: name, Goodput: m.Goodput, P50: some(m.P50, m.Served), P99: some(m.P99, m.Served), Refused: m.Refused,
-		Told: some(m.Told50, m.Refused), TimedOut: m.TimedOut, Wasted: r.All.Mean.InVain, After: r.Windows[after].Mean.Goodput,
-	}
+	m, s := &r.Windows[overload].Mean, &r.Windows[overload].Spread
+	row = rowOf(m, &r.All.Mean, &r.Windows[after].Mean)
+	row.Name, row.P50, row.P99, row.Told = name, some(m.P50, m.Served), some(m.P99, m.Served), some(m.Told50, m.Refused)
+	spread := rowOf(s, &r.All.Spread, &r.Windows[after].Spread)
 	for i := range r.Cells {
 		if g := &r.Cells[i]; g.Name == "critical" && g.From == r.Windows[overload].From {
-			row.Critical, ok = g.Mean.Served, true
+			row.Critical, spread.Critical, ok = g.Mean.Served, g.Spread.Served, true
 		}
 	}
+	row.spread = &spread
 	return row, ok
+}
+
+// rowOf is a row of the figures of the overload, of all and of the time after it.
+func rowOf(overload, all, after *Figures) Row {
+	return Row{
+		Goodput: overload.Goodput, P50: overload.P50, P99: overload.P99, Refused: overload.Refused, Told: overload.Told50,
+		TimedOut: overload.TimedOut, Wasted: all.InVain, After: after.Goodput,
+	}
 }
 
 // some is a value of so many things, NaN of none.
@@ -82,18 +92,19 @@ func WriteRows(w io.Writer, rows []Row) error {
 	p.table(func(t *table) {
 		t.row("came in 10 s-15 s", heads()...)
 		for i := range rows {
-			t.numbers(" "+rows[i].Name, &rows[i], "%.0f", nil)
+			t.numbers(" "+rows[i].Name, &rows[i])
 		}
 	})
 	return p.err
 }
 
 // WriteBeside prints simulated rows above the measured ones of the same name, with the
-// differences, and how many of these are within 5 per second, 15 ms and 10 requests; "!" is
-// behind those that are not. Rows without a partner are left out.
+// differences, and how many of these are within 5 per second, 15 ms and 10 requests. Behind
+// those that are not is "~" if simulated runs differ as much among themselves, as percentiles
+// of a few requests do, and else "!". Rows without a partner are left out.
 func WriteBeside(w io.Writer, simulated, measured []Row) error {
 	p := &printer{w: w}
-	within, all := 0, 0
+	var sum verdicts
 	p.table(func(t *table) {
 		t.row("came in 10 s-15 s", heads()...)
 		for i := range simulated {
@@ -101,17 +112,23 @@ func WriteBeside(w io.Writer, simulated, measured []Row) error {
 			for j := range measured {
 				if m := &measured[j]; m.Name == s.Name {
 					t.row(s.Name)
-					t.numbers(" simulated", s, "%.0f", nil)
-					t.numbers(" measured", m, "%.0f", nil)
-					near, n := t.difference(s, m)
-					within, all = within+near, all+n
+					t.numbers(" simulated", s)
+					t.numbers(" measured", m)
+					t.difference(s, m, &sum)
 				}
 			}
 		}
 	})
-	p.printf("%d of %d figures are within %.0f/s, %.0f ms and %.0f requests of what was measured.\n", within, all, nearRate, nearTime, nearCount)
+	p.printf("%d of %d figures are within %.0f/s, %.0f ms and %.0f requests of what was measured", sum.near, sum.all, nearRate, nearTime, nearCount)
+	if sum.chance > 0 {
+		p.printf(",\n%d more (~) within twice the standard deviation between simulated runs", sum.chance)
+	}
+	p.printf(".\n")
 	return p.err
 }
+
+// verdicts counts differences: all, those that are small, and others that are left to chance.
+type verdicts struct{ all, near, chance int }
 
 func heads() (list []string) {
 	for _, c := range columns() {
@@ -120,41 +137,44 @@ func heads() (list []string) {
 	return list
 }
 
-// numbers adds a row's numbers as a line, each with what mark says behind it.
-func (t *table) numbers(word string, r *Row, format string, mark func(column, float64) string) {
+// numbers adds a row's numbers as a line.
+func (t *table) numbers(word string, r *Row) {
 	var cells []string
 	for _, c := range columns() {
-		v := c.of(r)
 		text := "-"
-		if !math.IsNaN(v) {
-			text = fmt.Sprintf(format, v)
-		}
-		if mark != nil {
-			text += mark(c, v)
+		if v := c.of(r); !math.IsNaN(v) {
+			text = fmt.Sprintf("%.0f", v)
 		}
 		cells = append(cells, text)
 	}
 	t.row(word, cells...)
 }
 
-// difference adds the line of what was simulated too much, and counts what is near and what
-// both have. Of what only one has there is no difference.
-func (t *table) difference(s, m *Row) (near, n int) {
-	d := Row{
-		Goodput: s.Goodput - m.Goodput, P50: s.P50 - m.P50, P99: s.P99 - m.P99, Refused: s.Refused - m.Refused, Told: s.Told - m.Told,
-		TimedOut: s.TimedOut - m.TimedOut, Critical: s.Critical - m.Critical, Wasted: s.Wasted - m.Wasted, After: s.After - m.After,
-	}
-	t.numbers(" difference", &d, "%+.0f", func(c column, v float64) string {
-		switch {
-		case math.IsNaN(v):
-			return ""
-		case math.Abs(v) <= c.near:
-			near++
-			n++
-			return ""
+// difference adds the line of what was simulated too much. Of what only one has there is no
+// difference.
+func (t *table) difference(s, m *Row, sum *verdicts) {
+	var cells []string
+	for _, c := range columns() {
+		d, chance := c.of(s)-c.of(m), 0.0
+		if s.spread != nil {
+			chance = 2 * c.of(s.spread)
 		}
-		n++
-		return "!"
-	})
-	return near, n
+		text := fmt.Sprintf("%+.0f", d)
+		switch {
+		case math.IsNaN(d):
+			text = "-"
+		case math.Abs(d) <= c.near:
+			sum.near++
+			sum.all++
+		case math.Abs(d) <= chance:
+			sum.chance++
+			sum.all++
+			text += "~"
+		default:
+			sum.all++
+			text += "!"
+		}
+		cells = append(cells, text)
+	}
+	t.row(" difference", cells...)
 }
