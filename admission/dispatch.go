@@ -17,7 +17,7 @@ func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
 		if w == nil {
 			break
 		}
-		if g.hopeless(now, w, w.expected) {
+		if g.hopeless(now, w, w.needs) {
 			out = append(out, g.evict(now, w, Deadline))
 			continue
 		}

@@ -162,6 +162,9 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 	if v, ok := g.direct(now, w); ok {
 		return v
 	}
+	if g.lacking(w) {
+		w.needs = 1 // as of those who find a server
+	}
 	if r := g.door(now, w); r != None {
 		rank := g.loads[w.Workload].line(w).rankOf(w)
 		rank.turned++

@@ -124,6 +124,37 @@ func TestLongWorkIsNotTurnedAwayFromFreeSlots(t *testing.T) {
 	}
 }
 
+// Nor is work that took longer than its deadline leaves, when slots are free: what made it
+// slow may be over, which only a server can tell.
+func TestSlowWorkIsNotTooLateForFreeSlots(t *testing.T) {
+	s := newShelf()
+	g := New(Plan{Slots: 2, Workloads: []Workload{{Share: 1}}}, s, nil)
+	for i := range int64(enough) {
+		s.idle[0] = 1
+		admit(t, g, i, 0, false)
+		g.Done(i, Ticket{}, 300*ms, nil)
+	}
+	hurried := func(now int64) (*Waiter, Verdict) {
+		w := &Waiter{Deadline: now + 300*ms}
+		return w, g.Admit(now, w)
+	}
+	a, v := hurried(1000 * ms)
+	b, u := hurried(1000 * ms)
+	if v.Outcome != Queued || u.Outcome != Queued {
+		t.Fatalf("%+v, %+v", v, u)
+	}
+	if _, v := hurried(1000 * ms); v.Reason != Deadline {
+		t.Fatalf("there is no slot for a third one: %+v", v)
+	}
+	s.idle[0] = 1
+	if out := g.Supplied(1100*ms, 0, nil); len(out) != 1 || out[0].W != a || out[0].Outcome != Granted {
+		t.Fatalf("a server came in time: %+v", out)
+	}
+	if _, out := g.Fire(1301*ms, nil); len(out) != 1 || out[0].W != b || out[0].Reason != Deadline {
+		t.Fatalf("none came: %+v", out)
+	}
+}
+
 // A server is back but not yet reported: neither a newcomer nor another key's
 // release may hand it out past those who wait for it.
 func TestNewcomerDoesNotJumpItsKeysLine(t *testing.T) {

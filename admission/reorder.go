@@ -86,6 +86,6 @@ func (g *Gate) retime() {
 // watch puts w, which waits, to those whose deadlines are watched, if its own is.
 func (g *Gate) watch(w *Waiter) {
 	l := g.loads[w.Workload].line(w)
-	w.late = w.Deadline - w.expected
+	w.late = w.Deadline - w.needs
 	g.late.put(w, w.Deadline != 0 && l.policy == Guard && l.load.plan.Mode != Off)
 }

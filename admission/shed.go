@@ -26,6 +26,7 @@ func (g *Gate) judge(w *Waiter) {
 	if w.expected <= 0 && d.drain.known() {
 		w.expected = int64(d.drain.mean)
 	}
+	w.needs = w.expected
 	l := d.line(w)
 	if w.Attempt >= 2 && l.policy == Guard && l.ranks[w.class].on && w.class < Classes-1 {
 		w.class++
@@ -121,7 +122,7 @@ func (g *Gate) predict(now int64, w *Waiter) Reason {
 	d := g.loads[w.Workload]
 	wait := g.predicted(w)
 	switch {
-	case w.Deadline != 0 && now+wait+w.expected > w.Deadline:
+	case w.Deadline != 0 && now+wait+w.needs > w.Deadline:
 		return Deadline
 	case wait == 0, wait+w.expected/2 <= d.maxWait(int(w.class)): // else chance decides, after a long wait
 	case kept(w) && d.line(w).ranks[w.class].on: // it comes before those who are predicted for
@@ -133,13 +134,12 @@ func (g *Gate) predict(now int64, w *Waiter) Reason {
 
 // predicted is how long w would wait, in ns: for the work above it, and for that of its
 // class, as far as its role and its tenant have to wait for the others. While its queue
-// stands the newest is first. It is 0 where slots are free for it and all before it: then
-// only a server is missing, and none is opened for those who are turned away.
+// stands the newest is first. It is 0 where only a server is missing.
 func (g *Gate) predicted(w *Waiter) int64 {
-	l := g.loads[w.Workload].line(w)
-	if l.n < l.side.allows(l) {
+	if g.lacking(w) {
 		return 0
 	}
+	l := g.loads[w.Workload].line(w)
 	work := 0.0
 	for i := range int(w.class) {
 		work += float64(l.ranks[i].work)
@@ -151,6 +151,14 @@ func (g *Gate) predicted(w *Waiter) int64 {
 		work += g.book.before(r, w)
 	}
 	return int64(min((work+float64(w.expected))/limit, never/4)) // the first slot is not free at once either
+}
+
+// lacking reports whether slots are free for a newcomer and all who wait in its line: only a
+// server is missing. None is opened for those who are turned away, and without one nothing is
+// learned that would let them in later: so what the work is expected to take says nothing.
+func (g *Gate) lacking(w *Waiter) bool {
+	l := g.loads[w.Workload].line(w)
+	return l.n < l.side.allows(l)
 }
 
 // before is how much of the work of a rank is served before w, in ns, if all roles and tenants

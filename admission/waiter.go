@@ -75,6 +75,7 @@ type Waiter struct {
 	sub      *sub  // where it stands among its tenant's, under Guard
 	subPrev  *Waiter
 	subNext  *Waiter
+	needs    int64 // ns that have to be left before its deadline when it is granted
 	late     int64 // when it is too late for its deadline
 	inLate   int32 // place in the gate's heap of those
 	inHalted int32 // place in its workload's heap of the halted

@@ -273,7 +273,7 @@ func (w *world) granted(v Verdict) {
 		w.t.Fatalf("granted to %s, which has waited for %d of %d", name(x), waited, limit)
 	case x.Want != Session && knows && x.Deadline != 0 && w.now > x.Deadline:
 		w.t.Fatalf("granted to %s after its deadline", name(x))
-	case x.Want != Session && knows && x.Deadline != 0 && waited > 0 && w.now+x.expected > x.Deadline:
+	case x.Want != Session && knows && x.Deadline != 0 && waited > 0 && w.now+x.needs > x.Deadline:
 		w.t.Fatalf("granted to %s too late for its deadline", name(x))
 	}
 	w.limits(v)
