@@ -55,6 +55,21 @@ func TestOwnParametersWhileNoServerIsFree(t *testing.T) {
 	wantOne(t, busy, "show pgweir.class", "")
 }
 
+// What it says of its requests is not said of its login, which may need a server as well.
+func TestOwnParametersOfTheStartupPacketAreNotAboutTheLogin(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(directEnv) != "" {
+		t.Skip("needs pgweir")
+	}
+	c := startFront(t, plan{}).connect(t, simple, func(c *pgx.ConnConfig) {
+		c.RuntimeParams["options"] = "-c pgweir.attempt=9 -c pgweir.deadline_ms=0"
+	})
+	wantOne(t, c, "show pgweir.attempt", "9")
+	if _, err := c.Exec(t.Context(), work); sqlstate(err) != "53400" {
+		t.Errorf("the ninth attempt: %v", err)
+	}
+}
+
 // What a client brings along is pgweir's, and RESET goes back to it.
 func TestOwnParametersOfTheStartupPacket(t *testing.T) {
 	t.Parallel()

@@ -292,9 +292,10 @@ func (cl *Client) expect(r *relay.Request) int64 {
 	return p50
 }
 
-// tooOften reports whether the request was tried more often than anybody is let in.
+// tooOften reports whether the request was tried more often than anybody is let in. What the
+// startup packet says of that is about the requests to come: a login is none.
 func (cl *Client) tooOften() bool {
-	return cl.wait.Attempt > mostAttempts && cl.group.Workload.CountsAttempts && !cl.wait.Probe
+	return cl.wait.Attempt > mostAttempts && cl.group.Workload.CountsAttempts && !cl.wait.Probe && !cl.login
 }
 
 // unpromise takes back what the request was promised.
