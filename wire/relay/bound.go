@@ -585,11 +585,6 @@ func (s *Server) forgetPrepared() {
 	}
 }
 
-// prepKey returns what servers have the statement under.
-func (c *Client) prepKey(st *Statement) prepKey {
-	return prepKey{c.shared.Statements.plain(st), c.want.meaning}
-}
-
 // ensure makes the server know the statement before what follows.
 func (c *Client) ensure(st *Statement, p *Plan) *prepared {
 	s := c.server

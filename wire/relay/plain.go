@@ -54,3 +54,8 @@ func (t *Statements) known(tail []byte, p proof) *Statement {
 	}
 	return st
 }
+
+// prepKey returns what servers have the statement under.
+func (c *Client) prepKey(st *Statement) prepKey {
+	return prepKey{c.shared.Statements.plain(st), c.want.meaning}
+}
