@@ -63,10 +63,9 @@ type metadata struct {
 	shared   bool // its tenant has a number that others have too
 
 	session says
-	request says   // the latest
-	parent  string // the session's traceparent
-	tagged  [maxTraceparent]byte
-	length  uint8 // of tagged: the request's traceparent; 0 = the session's
+	request says                  // the latest
+	tagged  *[maxTraceparent]byte // made for the first request that has a traceparent
+	length  uint8                 // of tagged: the request's traceparent; 0 = the session's
 
 	shape    uint64  // of the request, if its time is to be learned
 	promise  float64 // what it was promised, if it is promoted
@@ -90,7 +89,7 @@ type Meta struct {
 func (cl *Client) Meta() Meta {
 	m := Meta{Class: cl.wait.Class, Attempt: cl.wait.Attempt, Deadline: cl.wait.Deadline}
 	if d := cl.meta; d != nil {
-		m.Tenant, m.Named, m.Traceparent = cl.core.names.tenantName(d.request.tenant), d.request.named, d.parent
+		m.Tenant, m.Named, m.Traceparent = cl.core.names.tenantName(d.request.tenant), d.request.named, cl.link.Own(sqltext.TagTraceparent)
 		if d.length > 0 {
 			m.Traceparent = string(d.tagged[:d.length])
 		}
@@ -134,14 +133,13 @@ func (cl *Client) resolve(now int64) {
 		co.names.hold(m.session.tenant, -1)
 	}
 	m.params, m.version, m.group, m.workload = cl.link.Params(), cl.link.OwnVersion(), cl.group, cl.group.Workload
-	m.session, m.parent = says{}, ""
+	m.session = says{}
 	if m.version != 0 {
 		for k := range sqltext.TagKey(sqltext.TagKeys) {
 			if v := cl.link.Own(k); v != "" {
 				cl.say(now, &m.session, k, []byte(v))
 			}
 		}
-		m.parent = cl.link.Own(sqltext.TagTraceparent)
 	}
 	if !m.session.named {
 		m.session.tenant, m.shared = cl.tenant(now, []byte(cl.Application()))
@@ -220,6 +218,9 @@ func (cl *Client) readTags(now int64, text []byte) {
 	for k, v := range sqltext.Tags(text) {
 		cl.say(now, &m.request, k, v)
 		if k == sqltext.TagTraceparent {
+			if m.tagged == nil {
+				m.tagged = new([maxTraceparent]byte)
+			}
 			m.length = uint8(copy(m.tagged[:], v))
 		}
 	}

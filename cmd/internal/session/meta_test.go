@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/wire"
@@ -300,5 +301,12 @@ func TestDescribingDoesNotAllocate(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(1000, run); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Every client has one once it has asked for anything, as long as it stays.
+func TestMetadataIsSmall(t *testing.T) {
+	if n := unsafe.Sizeof(metadata{}); n > 144 {
+		t.Errorf("what is known of a client's request takes %d bytes", n)
 	}
 }
