@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/wiretest"
 )
 
 // answerOf is a stream of a server: a login, a row, an error.
@@ -81,5 +82,37 @@ func TestParseCorpusRefuses(t *testing.T) {
 		if list, err := parseCorpus("f", text); err == nil {
 			t.Errorf("%s: taken for %v", name, list)
 		}
+	}
+}
+
+// Refusals are found where they are.
+func TestRefusalsAreFound(t *testing.T) {
+	refusal := &wire.Error{Severity: "ERROR", Code: "53300", Message: "pgweir: no", Detail: "reason=queue_full pool=x"}
+	other := &wire.Error{Severity: "ERROR", Code: "22012", Message: "division by zero"}
+	script := "== x\nP _ begin\nB _ _\nE _\nP s select 1\nB _ s\nD P _\nE _\nS\nQ copy t from stdin\nd 1\nc\nQ select 1\nQ select 2\nQ select 3\n"
+	list, err := parseCorpus("f", script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests, err := list[0].requests("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := wire.AppendCommandComplete(wire.AppendEmpty(wire.AppendEmpty(nil, wire.MsgParseComplete), wire.MsgBindComplete), "BEGIN")
+	b = wire.AppendReadyForQuery(wire.AppendError(b, refusal), 'E')                                            // instead of Parse s
+	b = wire.AppendMessage(b, wire.MsgCopyInResponse, []byte{0, 0, 0})                                         // the COPY takes its data
+	b = wire.AppendReadyForQuery(wire.AppendCommandComplete(b, "COPY 1"), 'T')                                 //
+	b = wire.AppendReadyForQuery(wire.AppendError(b, other), 'I')                                              // select 1
+	b = wire.AppendReadyForQuery(wire.AppendError(b, refusal), 'I')                                            // select 2
+	b = wire.AppendReadyForQuery(wire.AppendError(wire.AppendCommandComplete(b, "BEGIN"), refusal), wire.Idle) // select 3
+	answers, _ := wiretest.Messages(b)
+	at, err := refusals(requests, answers)
+	if want := []int{3, 12, 13}; err != nil || !slices.Equal(at, want) {
+		t.Errorf("found at %v, %v; want %v", at, err, want)
+	}
+	stumbling := list[0].stumbling(map[string][]int{"a": {3, 12}})
+	got, err := stumbling.requests("a")
+	if err != nil || len(got) != len(requests)+1 || got[3].Type != wire.MsgDescribe || !strings.Contains(string(got[13].Body), stumble) {
+		t.Errorf("%v, %v", got, err)
 	}
 }

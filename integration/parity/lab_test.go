@@ -78,6 +78,23 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
+	l := emptyLab(t)
+	for _, p := range []pgweir{
+		{mode: transaction, servers: 1},
+		{mode: transaction, servers: 3},
+		{mode: session, servers: 1},
+		{mode: session, servers: 4},
+		{mode: statement, servers: 2},
+	} {
+		l.start(t, &p)
+		l.behind = append(l.behind, &p)
+	}
+	return l
+}
+
+// emptyLab is PostgreSQL alone.
+func emptyLab(t *testing.T) *lab {
+	t.Helper()
 	cluster, err := pgtest.Start(t.Context(), pgtest.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -105,16 +122,6 @@ func newLab(t *testing.T) *lab {
 	}
 	if l.version, err = strconv.Atoi(version); err != nil {
 		t.Fatal(err)
-	}
-	for _, p := range []pgweir{
-		{mode: transaction, servers: 1},
-		{mode: transaction, servers: 3},
-		{mode: session, servers: 1},
-		{mode: session, servers: 4},
-		{mode: statement, servers: 2},
-	} {
-		l.start(t, &p)
-		l.behind = append(l.behind, &p)
 	}
 	return l
 }
@@ -197,6 +204,11 @@ func (l *lab) quiet(ctx context.Context) (string, error) {
 	if err := l.until(ctx, "count(*) = 0 from pg_stat_activity where usename = 'app' and state <> 'idle'"); err != nil {
 		return "", err
 	}
+	return l.rows(ctx)
+}
+
+// rows is what is in the tables.
+func (l *lab) rows(ctx context.Context) (string, error) {
 	return l.ask(ctx, `select 't', id, v from t order by id; select 'acct', id, n from acct where n <> 100 order by id;
 		select 'def', id from def order by id; select 'cp', a, b from cp order by a, b limit 50;
 		select 'cp', count(*) from cp; select 'cpcheck', a, b from cpcheck order by a, b; select 'cpfail', a, b from cpfail`)

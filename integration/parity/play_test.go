@@ -38,6 +38,7 @@ type transcript map[string]told
 type told struct {
 	bytes  []byte
 	halved bool // the client had ended its sending side
+	gone   bool // the client has closed, maybe before it was told all
 }
 
 // play plays a sequence to its end and returns what was said, as far as it came.
@@ -53,7 +54,7 @@ func (l *lab) play(ctx context.Context, s *sequence, to pgtest.Endpoint, rnd *ra
 	for name, c := range p.clients {
 		_ = c.conn.Close()
 		<-c.ended
-		out[name] = told{c.got, c.halved}
+		out[name] = told{c.got, c.halved, c.gone}
 	}
 	return out, err
 }

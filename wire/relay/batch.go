@@ -107,13 +107,14 @@ type batch struct {
 	portal  bool         // the unnamed portal is bound to portalKind
 	kind    sqltext.Kind
 
-	own     bool        // commands about pgweir's own parameters are in it
-	parsing *ownCommand // the unnamed statement as the batch leaves it is one
-	fresh   []byte      // the name that the batch defines,
-	stands  *ownCommand // and what it stands for, if it is one
-	command *ownCommand // the unnamed portal is bound to it
-	peel    int         // where the last one ends that needs no server
-	unknown bool        // the next message runs one of a parameter that there is not
+	own     bool         // commands about pgweir's own parameters are in it
+	parsing *ownCommand  // the unnamed statement as the batch leaves it is one
+	fresh   []byte       // the name that the batch defines,
+	stands  *ownCommand  // and what it stands for, if it is one,
+	becomes sqltext.Kind // and the kind of it
+	command *ownCommand  // the unnamed portal is bound to it
+	peel    int          // where the last one ends that needs no server
+	unknown bool         // the next message runs one of a parameter that there is not
 }
 
 // look judges one complete extended message: may it be answered here?
@@ -145,7 +146,7 @@ func (b *batch) look(m message) {
 			}
 		} else {
 			b.named = true // more are worth a server
-			b.fresh, b.stands = name, own
+			b.fresh, b.stands, b.becomes = name, own, kind
 			b.local = b.local && b.c.roomFor(name, len(tail)+statementOverhead)
 		}
 	case wire.MsgBind:
@@ -230,8 +231,8 @@ func (b *batch) lookBind(body []byte) {
 	}
 	k, own := b.last, b.parsing
 	switch {
-	case len(name) > 0 && b.stands != nil && string(name) == string(b.fresh):
-		k, own = b.stands.kind, b.stands
+	case b.named && string(name) == string(b.fresh):
+		k, own = b.becomes, b.stands
 	case len(name) > 0 || !b.parsed:
 		st := b.c.unnamed
 		if len(name) > 0 {
@@ -263,8 +264,8 @@ func (b *batch) localName(z []byte) bool {
 		return b.parsing != nil
 	case len(name) == 0:
 		return b.c.bindsOwn(nil) != nil
-	case b.stands != nil && string(name) == string(b.fresh):
-		return true
+	case b.named && string(name) == string(b.fresh):
+		return b.stands != nil || localKind(b.becomes)
 	}
 	st := b.c.names.get(name)
 	return st != nil && st.local()
@@ -421,7 +422,9 @@ func (c *Client) failedMessage(m message, p *Plan) (int, Event) {
 	ok := false
 	switch m.typ() {
 	case wire.MsgParse:
-		if name, tail, fine := cstring(body); fine && endsTx(sqltext.Classify(textOf(tail)).Kind) && c.names.find(name) < 0 &&
+		name, tail, fine := cstring(body)
+		st := sqltext.Classify(textOf(tail))
+		if fine && (exitOf(st.Kind, st.Flags, textOf(tail)) != sqltext.Other || st.Kind == sqltext.Empty) && c.names.find(name) < 0 &&
 			c.roomFor(name, len(tail)+statementOverhead) {
 			ok = true
 			c.define(name, tail)
@@ -434,7 +437,7 @@ func (c *Client) failedMessage(m message, p *Plan) (int, Event) {
 		if len(name) > 0 {
 			st = c.names.get(name)
 		}
-		if fine && fine2 && len(portal) == 0 && st != nil && endsTx(st.kind) && noParameters(rest) {
+		if fine && fine2 && len(portal) == 0 && st != nil && st.exit() != sqltext.Other && noParameters(rest) {
 			ok = true
 			c.portal = st
 			p.empty(wire.MsgBindComplete)
@@ -446,7 +449,10 @@ func (c *Client) failedMessage(m message, p *Plan) (int, Event) {
 			ok = true
 			st := c.portal
 			c.portal = nil
-			p.client(p.build(func(dst []byte) []byte { return c.run(dst, st.kind, st.flags, "") }))
+			if st.exit() == sqltext.RollbackTo {
+				return c.refuse(m, noSavepoint(sqltext.Classify(st.text()).Name(st.text())), p), None
+			}
+			p.client(p.build(func(dst []byte) []byte { return c.run(dst, st.exit(), st.flags, "") }))
 		}
 	case wire.MsgClose:
 		if _, name, ev := c.target(m); name == nil {
@@ -485,7 +491,25 @@ func (c *Client) describeFailed(body []byte, p *Plan) bool {
 	return true
 }
 
-// endsTx tells what a failed transaction accepts: its end.
+// exitOf is the kind of a statement that a failed transaction accepts; Other if it does not.
+// PREPARE TRANSACTION ends it, as ROLLBACK does.
+func exitOf(k sqltext.Kind, f sqltext.Flags, text []byte) sqltext.Kind {
+	switch {
+	case endsTx(k), k == sqltext.RollbackTo:
+		return k
+	case k == sqltext.Other && f&(sqltext.EndsTx|sqltext.Multi) == sqltext.EndsTx:
+		const word = "prepare"
+		if text = bytes.TrimLeft(text, " \t\r\n"); len(text) > len(word) && bytes.EqualFold(text[:len(word)], []byte(word)) {
+			return sqltext.Rollback
+		}
+	}
+	return sqltext.Other
+}
+
+// exit is exitOf a statement that was prepared.
+func (st *Statement) exit() sqltext.Kind { return exitOf(st.kind, st.flags, st.text()) }
+
+// endsTx tells the ends of a transaction.
 func endsTx(k sqltext.Kind) bool {
 	switch k {
 	case sqltext.Commit, sqltext.Rollback, sqltext.CommitChain, sqltext.RollbackChain:

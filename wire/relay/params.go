@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"fmt"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -158,15 +159,30 @@ func quoteIdent(b *strings.Builder, name string) {
 	}
 }
 
-// quoteLiteral writes a string that reads the same whatever
-// standard_conforming_strings says.
+// quoteLiteral writes a string that reads the same whatever standard_conforming_strings
+// says, and whatever client_encoding an earlier client has left behind: bytes of other
+// characters are what they are in the startup packet, those of the database's encoding.
 func quoteLiteral(b *strings.Builder, v string) {
-	if strings.IndexByte(v, '\\') >= 0 {
-		b.WriteString("E'")
-		v = strings.ReplaceAll(v, `\`, `\\`)
-	} else {
-		b.WriteByte('\'')
+	plain := func(r byte) bool { return r != '\\' && r < 0x80 }
+	escapes := false
+	for i := range len(v) {
+		escapes = escapes || !plain(v[i])
 	}
-	b.WriteString(strings.ReplaceAll(v, "'", "''"))
+	if escapes {
+		b.WriteByte('E')
+	}
+	b.WriteByte('\'')
+	for i := range len(v) {
+		switch c := v[i]; {
+		case c == '\'':
+			b.WriteString("''")
+		case plain(c):
+			b.WriteByte(c)
+		case c == '\\':
+			b.WriteString(`\\`)
+		default:
+			fmt.Fprintf(b, `\x%02x`, c)
+		}
+	}
 	b.WriteByte('\'')
 }

@@ -29,6 +29,14 @@ func TestRefusedBehindBegin(t *testing.T) {
 <- CommandComplete ROLLBACK
 <- ReadyForQuery I
 `},
+		"batch with names": {sync(parse("s1", "begin"), bindTo("s1"), execute(), parse("s2", "insert 1"), bindTo("s2"), execute()), `<- ParseComplete
+<- BindComplete
+<- CommandComplete BEGIN
+<- ErrorResponse ERROR 53300 "refused"
+<- ReadyForQuery E
+<- CommandComplete ROLLBACK
+<- ReadyForQuery I
+`},
 		"string": {wire.AppendQuery(nil, "begin read only; insert 1; commit"), `<- CommandComplete BEGIN
 <- ErrorResponse ERROR 53300 "refused"
 <- ReadyForQuery E
@@ -53,5 +61,55 @@ func TestRefusedBehindBegin(t *testing.T) {
 				t.Error("a server was asked for")
 			}
 		})
+	}
+}
+
+// What ends a transaction that a refusal has failed, and what becomes of it, is as in
+// Postgres: all of it is answered without a server.
+func TestTheEndOfARefusedTransaction(t *testing.T) {
+	exec := func(text string) []byte { return sync(parse("", text), bindTo(""), execute()) }
+	for name, c := range map[string]struct {
+		in   []byte
+		want string
+	}{
+		"prepare transaction": {q("prepare transaction 'x'"), "<- CommandComplete ROLLBACK\n<- ReadyForQuery I\n"},
+		"prepare transaction by the extended protocol": {
+			exec(" PREPARE transaction 'x'"),
+			"<- ParseComplete\n<- BindComplete\n<- CommandComplete ROLLBACK\n<- ReadyForQuery I\n",
+		},
+		"rollback to by the extended protocol": {
+			exec("rollback to s"),
+			"<- ParseComplete\n<- BindComplete\n<- ErrorResponse ERROR 3B001 \"savepoint \\\"s\\\" does not exist\"\n<- ReadyForQuery E\n",
+		},
+		"nothing by the extended protocol": {
+			exec(""),
+			"<- ParseComplete\n<- ErrorResponse ERROR 25P02 \"current transaction is aborted, commands ignored until end of transaction block\"\n<- ReadyForQuery E\n",
+		},
+		"commit prepared": {
+			q("commit prepared 'x'"),
+			"<- ErrorResponse ERROR 25P02 \"current transaction is aborted, commands ignored until end of transaction block\"\n<- ReadyForQuery E\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1)
+			r.client.Refuse(&wire.Error{Severity: "ERROR", Code: "53300", Message: "refused"})
+			r.send(q("begin isolation level serializable"))
+			r.send(q("insert 1"))
+			r.out = nil
+			r.send(c.in)
+			if diff := cmp.Diff(c.want, wiretest.DumpBackend(r.out)); diff != "" {
+				t.Errorf("answers (-want +got):\n%s", diff)
+			}
+			if r.grants > 0 {
+				t.Error("a server was asked for")
+			}
+		})
+	}
+}
+
+func TestSettingsOfOtherCharacters(t *testing.T) {
+	sql, _ := settings(NoParams(), NewParams([]Param{{Name: "application_name", Value: "gr\xc3\xbc\\'e"}}), nil)
+	if want := `SELECT pg_catalog.set_config('application_name',E'gr\xc3\xbc\\''e',false)`; sql != want {
+		t.Errorf("%s, want %s", sql, want)
 	}
 }

@@ -124,11 +124,15 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 	}
 	st := p.classify(text)
 	r := Request{Kind: st.Kind, Flags: st.Flags, Text: text}
-	if c.tx == wire.InFailed && !endsTx(st.Kind) && st.Kind != sqltext.Empty {
-		if st.Kind == sqltext.RollbackTo {
+	if c.tx == wire.InFailed && st.Kind != sqltext.Empty {
+		switch exit := exitOf(st.Kind, st.Flags, text); exit {
+		case sqltext.RollbackTo:
 			return c.refuse(m, noSavepoint(st.Name(text)), p), None
+		case sqltext.Other:
+			return c.refuse(m, abortedTx, p), None
+		default:
+			st.Kind = exit
 		}
-		return c.refuse(m, abortedTx, p), None
 	}
 	if !m.complete() {
 		return c.acquire(m, Request{Text: text}, p)
@@ -181,6 +185,14 @@ func (c *Client) setBegin(text []byte, p *Plan) bool {
 	return c.begin != nil
 }
 
+// beginPlain forgets the options of the BEGIN that is to be sent.
+func (c *Client) beginPlain() {
+	if st := c.shared.Statements.intern([]byte("BEGIN\x00\x00\x00")); st != nil {
+		c.dropBegin()
+		c.begin = st
+	}
+}
+
 // run does what a statement of the given kind does without a server and appends
 // its answer up to CommandComplete. BEGIN's text has been remembered already.
 func (c *Client) run(dst []byte, k sqltext.Kind, f sqltext.Flags, name string) []byte {
@@ -210,7 +222,10 @@ func (c *Client) run(dst []byte, k sqltext.Kind, f sqltext.Flags, name string) [
 		if k == sqltext.CommitChain && c.tx != wire.InFailed {
 			tag = "COMMIT"
 		}
-		c.tx = wire.InTransaction // with what the BEGIN asked for
+		if c.tx == wire.InFailed {
+			c.beginPlain() // what the BEGIN asked for went with the error, as in Postgres
+		}
+		c.tx = wire.InTransaction
 		c.endOwn(tag == "COMMIT")
 		return wire.AppendCommandComplete(dst, tag)
 	case sqltext.Discard:

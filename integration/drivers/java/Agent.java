@@ -231,7 +231,7 @@ public class Agent {
         }
         careless(c, String.format(update, "-", 1 + (worker * 7 + i * 3) % 20));
         careless(c, String.format(update, "+", 21 + (worker + i * 5) % 20));
-        if (own && committed(c) || !own && raw(c)) {
+        if (committed(c, own)) {
           say("committed", "text", name);
         }
       }
@@ -249,36 +249,30 @@ public class Agent {
     }
   }
 
-  /** Says COMMIT itself; Postgres answers ROLLBACK without an error if the transaction had failed. */
-  static boolean raw(Connection c) throws SQLException {
-    long mark;
+  /**
+   * Commits. Neither a statement COMMIT nor the driver tells that Postgres has answered ROLLBACK
+   * because the transaction had failed, so it is asked first whether it has written anything.
+   */
+  static boolean committed(Connection c, boolean own) throws SQLException {
+    long mark = 0;
     try (Statement s = c.createStatement(); var r = s.executeQuery("select txid_current_if_assigned()")) {
       mark = r.next() ? r.getLong(1) : 0;
     } catch (SQLException e) {
       failed(e);
-      mark = 0;
     }
-    return careless(c, "commit") && mark != 0;
-  }
-
-  /** Commits; the driver throws if the transaction had failed. */
-  static boolean committed(Connection c) throws SQLException {
-    try {
-      c.commit();
-      return true;
-    } catch (SQLException e) {
-      failed(e);
-      c.rollback();
-      return false;
+    if (!own) {
+      return careless(c, "commit") && mark != 0;
     }
+    c.commit();
+    return mark != 0;
   }
 
   static void failed(SQLException e) throws SQLException {
     ServerErrorMessage m = told(e);
-    if (m == null && !"40000".equals(e.getSQLState()) && !"25P02".equals(e.getSQLState())) {
+    if (m == null) {
       throw e;
     }
-    say("failed", "code", e.getSQLState(), "detail", m == null ? "" : orEmpty(m.getDetail()));
+    say("failed", "code", e.getSQLState(), "detail", orEmpty(m.getDetail()));
   }
 
   /** Prints an event with its fields as a line of JSON. */

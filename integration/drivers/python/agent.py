@@ -91,7 +91,8 @@ class Psycopg2:
         return conn.info.backend_pid
 
     def plain(self, conn, sql):
-        conn.autocommit = True
+        if not conn.autocommit:
+            conn.autocommit = True
         with conn.cursor() as cur:
             cur.execute(sql)
             return cur.statusmessage
