@@ -34,7 +34,7 @@ func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
 		t = g.pay(w, t)
 		f := w.links[mainLine].flow
 		g.remove(w)
-		f.caughtUp()
+		g.caughtUp(f)
 		out = append(out, g.granted(now, w, grant, t))
 		g.tell(now, w)
 	}
@@ -85,7 +85,7 @@ func (g *Gate) pass(now int64, w *Waiter, t Ticket) {
 		g.side[slots+sessions-l.kind()].passOlder(seq, now)
 	}
 	f := w.links[mainLine].flow // nil: a newcomer
-	l.passOver(f, now)
+	g.passOver(l, f, now)
 	g.starve(now, l)
 	if f != nil {
 		f.rank.granted()
@@ -197,7 +197,12 @@ func (g *Gate) granted(now int64, w *Waiter, grant uint32, t Ticket) Verdict {
 		g.side[probes].use(g.lanes[probes], 1)
 	}
 	waited := now - w.arrived
-	g.keys[w.Key].grantedAt = now
+	t.key = w.Key
+	e := &g.keys[w.Key]
+	e.grantedAt = now
+	if w.Want != Session {
+		e.running++
+	}
 	g.movedAt = max(g.movedAt, now)
 	d.stats.granted[w.Want]++
 	d.stats.served.add(waited)

@@ -292,6 +292,9 @@ func (g *Gate) Done(now int64, t Ticket, held int64, out []Verdict) []Verdict {
 		}
 		l.side.use(l, -1)
 	}
+	if e := g.key(t.key); e.running > 0 {
+		e.running--
+	}
 	d.drain.add(held)
 	g.drain.add(held)
 	g.movedAt = g.now

@@ -11,6 +11,7 @@ type keyState struct {
 	active  int32 // index in Gate.active + 1, while somebody waits for a server
 
 	grantedAt int64 // when somebody was last let in
+	running   int   // tickets out
 
 	halted list // who wait while it is paused
 

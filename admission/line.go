@@ -182,8 +182,8 @@ func (l *line) remove(w *Waiter) {
 // passOver notes that somebody of the line, in flow by, or nil if by no flow of it, is
 // served at now: the first of those whose keys have no servers would have been, if it comes
 // before.
-func (l *line) passOver(by *flow, now int64) {
-	if f := l.firstOf(true); f != nil && f.inPassed == 0 && (by == nil || f.before(by)) && f.lacks() {
+func (g *Gate) passOver(l *line, by *flow, now int64) {
+	if f := l.firstOf(true); f != nil && f.inPassed == 0 && (by == nil || f.before(by)) && g.lacks(f) {
 		f.pass(now)
 	}
 	if by == nil || by.role == nil {
@@ -200,10 +200,10 @@ func (l *line) passOver(by *flow, now int64) {
 }
 
 // lacks reports whether the flow's role runs less now than its part of what those of its class
-// have who wait. What it got in the past says who is next, but not who should have more
-// servers: it would get them until it had too many.
-func (f *flow) lacks() bool {
-	return f.role == nil || f.role.running*f.rank.active <= f.line.used
+// have who wait, also counting what its key runs of other classes. What it got in the past says
+// who is next, but not who should have more servers: it would get them until it had too many.
+func (g *Gate) lacks(f *flow) bool {
+	return f.role == nil || max(f.role.running, g.keys[f.key].running)*f.rank.active <= f.line.used
 }
 
 // pass notes that somebody went before the flow at now.
@@ -223,11 +223,11 @@ func (f *flow) later(o *flow) bool {
 // caughtUp forgets that somebody went before the flow, one of which was served, unless it is
 // still the first of those whose keys have no servers, or its role has been served for much
 // less than another one: then they have less of them than they should.
-func (f *flow) caughtUp() {
+func (g *Gate) caughtUp(f *flow) {
 	if f.inPassed == 0 {
 		return
 	}
-	if p := f.line.firstOf(true); p == f || f.role != nil && f.rank.vtime-f.role.vt > passOver && f.lacks() {
+	if p := f.line.firstOf(true); p == f || f.role != nil && f.rank.vtime-f.role.vt > passOver && g.lacks(f) {
 		return
 	}
 	f.line.late.put(f, false)
