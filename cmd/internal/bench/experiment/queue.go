@@ -218,11 +218,12 @@ after the rush is served at once.`,
 		Source:  pressure,
 		Checks:  []string{"served-count >= 1616", "p99 <= 90ms", "next-ms <= 35ms", "refusal-p99 by queue_wait <= 5ms"},
 		Samples: true, // it needs a stage
-		Events:  []scenario.Event{{At: 5100 * time.Millisecond, Name: "one more request", Do: nextRequest(30 * time.Millisecond)}},
+		Events:  []scenario.Event{{At: 5 * time.Second, Name: "one more request", Do: nextRequest(30 * time.Millisecond)}},
 	}
 }
 
-// nextRequest measures how long one request takes, over a connection of its own.
+// nextRequest measures how long one request takes, over a connection of its own, when those who
+// were let in have been served.
 func nextRequest(work time.Duration) func(context.Context, *scenario.Scene) error {
 	return func(ctx context.Context, s *scenario.Scene) error {
 		conn, err := s.Connect(ctx, stage.Role, "next")
@@ -230,6 +231,11 @@ func nextRequest(work time.Duration) func(context.Context, *scenario.Scene) erro
 			return err
 		}
 		defer func() { _ = conn.Close(ctx) }() // it has done its work
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		begin := time.Now()
 		_, err = conn.Exec(ctx, fmt.Sprintf("SELECT pg_sleep(%g)", work.Seconds())).ReadAll()
 		s.Outcome.Note("next-ms", scenario.Millis(time.Since(begin)))
@@ -249,7 +255,7 @@ func codelReference() scenario.Scenario {
 long the other half waits.`,
 		Against: "pgweir:fifo,pgweir:fifo-deadline,pgweir:codel,pgweir:guard,pgbouncer:tuned",
 		Plan: stage.Plan{
-			Slots:    5,
+			Slots: 5,
 			ByPolicy: map[string]string{
 				"fifo": endless, "fifo-deadline": endless + "\ndeadline = \"1s\"",
 				"guard": "max_wait = \"40ms\"", // the longest wait that is asked for below
