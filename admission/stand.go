@@ -20,7 +20,7 @@ const (
 	// meanwhile; slowly if the steps are so many intervals.
 	growths, leastGrowth = 3, 2
 	fastPart, slowPart   = 0.1, 0.02
-	slowSteps            = 10
+	slowSteps            = 5
 	// fastGrowth counts twice: one more step like that and it is no burst.
 	fastGrowth = 0.4
 	// shortWait is up to how many times the mean time of a slot a longest wait is so short that

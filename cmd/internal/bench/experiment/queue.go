@@ -216,7 +216,7 @@ after the rush is served at once.`,
 			"pgweir:bounded": {"1616", "63", "77", "31", "884", "-", "5", "0"},
 		},
 		Source:  pressure,
-		Checks:  []string{"served-count >= 1616", "p99 <= 90ms", "next-ms <= 35ms", "refusal-p99 by queue_wait <= 5ms"},
+		Checks:  []string{"served-count >= 1616", "p99 <= 90ms", "next-ms <= 35ms", "refusal-p99 <= 5ms by queue_wait"},
 		Samples: true, // it needs a stage
 		Events:  []scenario.Event{{At: 5 * time.Second, Name: "one more request", Do: nextRequest(30 * time.Millisecond)}},
 	}
