@@ -80,7 +80,7 @@
 // A waiter is refused when it has waited for its workload's limit. That clock
 // stands still while its key is paused, and while servers are being opened that
 // a free slot could use: after a start, a restart of the database or a pause
-// nobody is refused for what he is not to blame for. While the database is away
+// nobody is refused for what he is not to blame for. Probes wait for 2 s at least. While the database is away
 // it stands still as well, and another limit holds, NoServerWait. Deadlines do
 // not stand still.
 //

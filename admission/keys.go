@@ -30,15 +30,18 @@ func (g *Gate) key(k Key) *keyState {
 
 // flowName tells the flows apart.
 type flowName struct {
-	place uint64 // line, class, kept, slot and key
+	place uint64 // line, probe, class, kept, slot and key
 	role  uint32 // where their order is by roles: several may share a key
 }
 
 // flowName is the name of the flow of a line to which w belongs.
 func (l *line) flowName(w *Waiter) flowName {
-	name := flowName{place: l.id<<36 | uint64(w.Key)}
+	name := flowName{place: l.id<<37 | uint64(w.Key)}
 	if w.Want == Slot {
 		name.place |= 1 << 32
+	}
+	if w.Probe {
+		name.place |= 1 << 36
 	}
 	if l.policy == Guard {
 		name.role = w.Role
@@ -64,7 +67,7 @@ func (g *Gate) flow(now int64, l *line, w *Waiter) *flow {
 		g.unused = f.next
 	}
 	*f = flow{
-		line: l, rank: l.rankOf(w), key: w.Key, slot: w.Want == Slot, kept: l.policy == Guard && kept(w),
+		line: l, rank: l.rankOf(w), key: w.Key, slot: w.Want == Slot, probe: w.Probe, kept: l.policy == Guard && kept(w),
 		name: name, subs: f.subs, parked: true, // until it has somebody to be in the heap for
 	}
 	g.flows[name] = f

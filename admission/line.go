@@ -50,6 +50,7 @@ type flow struct {
 	rank  *rank
 	key   Key
 	slot  bool // they want a slot without a server
+	probe bool // they are probes
 	kept  bool // they come first in their tenant's part, and make room for nobody
 	name  flowName
 	first *Waiter // the oldest

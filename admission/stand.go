@@ -250,6 +250,9 @@ func (f *flow) limit() int64 {
 	if f.line == &d.lines[sessions] {
 		return d.plan.SessionWait
 	}
+	if f.probe { // a pool that does not get its answer opens new connections
+		return max(d.maxWait(r.index), defaultMaxWait)
+	}
 	if f.line.policy == CoDel && r.on {
 		return min(d.plan.MaxWait, codelWait)
 	}

@@ -260,8 +260,11 @@ func (w *world) granted(v Verdict) {
 	if c := p.ClassWait[x.class]; c > 0 && p.Policy == Guard {
 		limit = c
 	}
-	if x.Want == Session {
+	switch {
+	case x.Want == Session:
 		limit = p.SessionWait
+	case x.Probe:
+		limit = max(limit, defaultMaxWait)
 	}
 	knows := p.Policy == FIFODeadline || p.Policy == Bounded || p.Policy == LIFODeadline || p.Policy == Guard && p.Mode == Enforce
 	switch {

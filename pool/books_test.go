@@ -70,6 +70,9 @@ func (w *world) limit(s *session) int64 {
 	if s.w.Want == admission.Session {
 		return w.workload(s).SessionWait
 	}
+	if s.w.Probe {
+		return max(w.workload(s).MaxWait, 2000*ms)
+	}
 	return w.workload(s).MaxWait
 }
 
