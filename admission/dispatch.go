@@ -197,11 +197,11 @@ func (g *Gate) granted(now int64, w *Waiter, grant uint32, t Ticket) Verdict {
 		g.side[probes].use(g.lanes[probes], 1)
 	}
 	waited := now - w.arrived
-	t.key = w.Key
+	t.key, t.class = w.Key, w.class
 	e := &g.keys[w.Key]
 	e.grantedAt = now
 	if w.Want != Session {
-		e.running++
+		e.running[w.class]++
 	}
 	g.movedAt = max(g.movedAt, now)
 	d.stats.granted[w.Want]++

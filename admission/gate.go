@@ -292,8 +292,8 @@ func (g *Gate) Done(now int64, t Ticket, held int64, out []Verdict) []Verdict {
 		}
 		l.side.use(l, -1)
 	}
-	if e := g.key(t.key); e.running > 0 {
-		e.running--
+	if e := g.key(t.key); e.running[t.class] > 0 {
+		e.running[t.class]--
 	}
 	d.drain.add(held)
 	g.drain.add(held)

@@ -10,8 +10,8 @@ type keyState struct {
 	paused  bool
 	active  int32 // index in Gate.active + 1, while somebody waits for a server
 
-	grantedAt int64 // when somebody was last let in
-	running   int   // tickets out
+	grantedAt int64          // when somebody was last let in
+	running   [Classes]int32 // tickets out, by class
 
 	halted list // who wait while it is paused
 

@@ -201,10 +201,19 @@ func (g *Gate) passOver(l *line, by *flow, now int64) {
 }
 
 // lacks reports whether the flow's role runs less now than its part of what those of its class
-// have who wait, also counting what its key runs of other classes. What it got in the past says
-// who is next, but not who should have more servers: it would get them until it had too many.
+// have who wait, and its key runs nothing of a lower class, whose servers are its own soon. What
+// it got in the past says who is next, but not who should have more servers: it would get them
+// until it had too many.
 func (g *Gate) lacks(f *flow) bool {
-	return f.role == nil || max(f.role.running, g.keys[f.key].running)*f.rank.active <= f.line.used
+	if f.role == nil {
+		return true
+	}
+	for _, n := range g.keys[f.key].running[f.rank.index+1:] {
+		if n > 0 {
+			return false
+		}
+	}
+	return f.role.running*f.rank.active <= f.line.used
 }
 
 // pass notes that somebody went before the flow at now.

@@ -187,6 +187,7 @@ type Ticket struct {
 	tenant   *tenant // who was charged with it; nil = nobody
 	expected int64   // how much, in ns
 	key      Key     // whose server it has
+	class    int8    // index of the class that it was granted as
 }
 
 // Verdict is the gate's answer about one waiter. Verdicts that are appended to
