@@ -15,6 +15,7 @@ const (
 	Tx       = "tx"
 	Several  = "several"
 	Mixed    = "mixed"
+	Ping     = "ping" // only of events: a pool's own question whether a connection lives
 	Transfer = "transfer"
 )
 

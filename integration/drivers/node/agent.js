@@ -117,6 +117,7 @@ async function run(job) {
     application_name: job.application, idleTimeoutMillis: 0,
   })
   pool.on('error', broken) // of an idle connection
+  pool.on('connect', (client) => client.on('error', () => {})) // without it a lost connection ends the process
   const clients = await Promise.all([...Array(workers)].map(() => pool.connect()))
   clients.forEach((client) => client.release())
   say('ready')

@@ -224,7 +224,13 @@ def work(driver, job, worker, tally, calm):
         until = time.monotonic() + int(job["ms"]) / 1000
         try:
             while time.monotonic() < until:
-                conn = driver.get()
+                try:
+                    conn = driver.get()
+                except driver.error as e:  # the pool has asked whether it lives
+                    if driver.told(e)[0] is None:
+                        raise
+                    time.sleep(refused("ping", *driver.told(e)))
+                    continue
                 try:
                     tally.saw(driver.pid(conn))
                     pause = attempt(driver, job, mode_of(job, worker), conn, tally)
@@ -242,8 +248,9 @@ def work(driver, job, worker, tally, calm):
 
 
 def recovered(driver, job, tally):
-    conn = driver.get()
+    conn = None
     try:
+        conn = driver.get()
         tally.saw(driver.pid(conn))
         driver.plain(conn, job["after"])
         tally.serve()
@@ -253,7 +260,8 @@ def recovered(driver, job, tally):
             say("broken", text="%s: %s" % (type(e).__name__, e))
         return False
     finally:
-        driver.put(conn)
+        if conn is not None:
+            driver.put(conn)
 
 
 def carry_on(driver, job, worker):
