@@ -104,14 +104,14 @@ func (c *census) line(g *Gate, l *line, kind int) error {
 func (c *census) rank(g *Gate, r *rank) error {
 	l, n, last := r.line, 0, uint64(0)
 	var prev *Waiter
-	for w := r.head; w != nil; w = w.links[l.link].next {
-		f := w.links[l.link].flow
+	for w := r.head; w != nil; w = w.places[l.link].next {
+		f := w.flows[l.link]
 		switch {
 		case g.draining && !w.Begun:
 			return errors.New("somebody waits at a draining gate who has not begun")
 		case w.gate != g || w.halted:
 			return fmt.Errorf("a waiter of key %d is in line but does not wait", w.Key)
-		case w.links[l.link].prev != prev:
+		case w.places[l.link].prev != prev:
 			return fmt.Errorf("a waiter of key %d has a wrong predecessor", w.Key)
 		case w.seq <= last:
 			return fmt.Errorf("order: %d after %d", w.seq, last)
@@ -177,7 +177,7 @@ func (c *census) accounts(r *rank) error {
 		n := 0
 		for _, s := range f.subs.items {
 			k := 0
-			for w := s.first; w != nil; w = w.subNext {
+			for w := s.first; w != nil; w = w.places[ofSub].next {
 				k++
 				if !w.would {
 					work += w.expected
@@ -313,7 +313,7 @@ func (c *census) keys(g *Gate) error {
 			return fmt.Errorf("key %d: %d halted without a pause", k, e.halted.n)
 		}
 		n, last := 0, uint64(0)
-		for w := e.halted.head; w != nil; w = w.links[mainLine].next {
+		for w := e.halted.head; w != nil; w = w.places[mainLine].next {
 			if !w.halted || w.gate != g || w.Key != Key(k) || w.seq <= last {
 				return fmt.Errorf("key %d: the list of the halted is broken at %d", k, w.seq)
 			}
@@ -336,8 +336,8 @@ func (c *census) flow(g *Gate, f *flow, k Key) error {
 	c.flows++
 	n, link := 0, f.line.link
 	var prev *Waiter
-	for w := f.first; w != nil; w = w.links[link].flowNext {
-		if w.links[link].flow != f || w.links[link].flowPrev != prev {
+	for w := f.first; w != nil; w = w.places[ofFlow+link].next {
+		if w.flows[link] != f || w.places[ofFlow+link].prev != prev {
 			return fmt.Errorf("a flow is broken at waiter %d", w.seq)
 		}
 		prev, n = w, n+1

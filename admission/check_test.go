@@ -11,7 +11,7 @@ func TestCheckFindsDamage(t *testing.T) {
 		"tail":       func(_ *Gate, l *line) { l.ranks[1].tail = l.ranks[1].head },
 		"order":      func(_ *Gate, l *line) { l.ranks[1].tail.seq = 0 },
 		"gate":       func(_ *Gate, l *line) { l.ranks[1].tail.gate = nil },
-		"link":       func(_ *Gate, l *line) { l.ranks[1].tail.links[mainLine].prev = nil },
+		"link":       func(_ *Gate, l *line) { l.ranks[1].tail.places[mainLine].prev = nil },
 		"tenant":     func(_ *Gate, l *line) { l.ranks[1].tail.sub = nil },
 		"work":       func(_ *Gate, l *line) { l.ranks[1].work++ },
 		"roles":      func(_ *Gate, l *line) { l.ranks[1].active++ },
@@ -23,15 +23,15 @@ func TestCheckFindsDamage(t *testing.T) {
 			g.late.put(l.ranks[1].tail, true)
 			g.late.items = nil
 		},
-		"flow":       func(_ *Gate, l *line) { l.ranks[1].tail.links[mainLine].flow = l.ranks[1].head.links[mainLine].flow },
+		"flow":       func(_ *Gate, l *line) { l.ranks[1].tail.flows[mainLine] = l.ranks[1].head.flows[mainLine] },
 		"workload":   func(_ *Gate, l *line) { l.ranks[1].tail.Workload = 0 },
 		"flow count": func(g *Gate, _ *line) { g.keys[0].flows.n++ },
-		"flow link":  func(g *Gate, _ *line) { g.keys[0].flows.last.links[mainLine].flowPrev = nil },
+		"flow link":  func(g *Gate, _ *line) { g.keys[0].flows.last.places[ofFlow+mainLine].prev = nil },
 		"flow name":  func(g *Gate, _ *line) { delete(g.flows, g.keys[0].flows.name) },
 		"flow list":  func(g *Gate, _ *line) { g.keys[0].flows.prev = g.keys[0].flows },
 		"flow heap": func(_ *Gate, l *line) {
 			o := l.ranks[1].parkedRoles.items[0]
-			o.parked.items = append(o.parked.items, l.ranks[1].head.links[mainLine].flow)
+			o.parked.items = append(o.parked.items, l.ranks[1].head.flows[mainLine])
 		},
 		"unserved":    func(g *Gate, _ *line) { g.keys[1].dry = false },
 		"side used":   func(g *Gate, _ *line) { g.side[slots].used++ },

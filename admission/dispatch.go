@@ -32,7 +32,7 @@ func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
 		}
 		g.pass(now, w, t)
 		t = g.pay(w, t)
-		f := w.links[mainLine].flow
+		f := w.flows[mainLine]
 		g.remove(w)
 		g.caughtUp(f)
 		out = append(out, g.granted(now, w, grant, t))
@@ -84,7 +84,7 @@ func (g *Gate) pass(now int64, w *Waiter, t Ticket) {
 		}
 		g.side[slots+sessions-l.kind()].passOlder(seq, now)
 	}
-	f := w.links[mainLine].flow // nil: a newcomer
+	f := w.flows[mainLine] // nil: a newcomer
 	g.passOver(l, f, now)
 	g.starve(now, l)
 	if f != nil {
@@ -101,7 +101,7 @@ func (g *Gate) starve(now int64, l *line) {
 	if w == nil || now-w.joined < starved {
 		return
 	}
-	if f := w.links[l.link].flow; f.parked && !(f.inPassed > 0 && f.starves) && now-g.keys[w.Key].grantedAt >= starved {
+	if f := w.flows[l.link]; f.parked && !(f.inPassed > 0 && f.starves) && now-g.keys[w.Key].grantedAt >= starved {
 		if f.inPassed == 0 {
 			f.pass(now)
 		}

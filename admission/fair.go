@@ -529,7 +529,7 @@ func (s *sub) loser() *Waiter {
 		w = s.first
 	}
 	for w != nil && !mayLose(w) {
-		w = w.subNext
+		w = w.places[ofSub].next
 	}
 	s.seen = w
 	if w == nil {
@@ -540,38 +540,18 @@ func (s *sub) loser() *Waiter {
 
 func (s *sub) insert(w *Waiter) {
 	w.sub = s
-	p := s.last
-	for p != nil && p.seq > w.seq {
-		p = p.subPrev
-	}
-	w.subPrev = p
-	if p == nil {
-		w.subNext, s.first = s.first, w
-	} else {
-		w.subNext, p.subNext = p.subNext, w
-	}
-	if w.subNext == nil {
-		s.last = w
-	} else {
-		w.subNext.subPrev, s.seen = w, nil
+	insertByAge(&s.first, &s.last, w, ofSub)
+	if s.last != w {
+		s.seen = nil
 	}
 	s.n++
 }
 
 func (s *sub) remove(w *Waiter) {
 	if s.seen == w {
-		s.seen = w.subNext
+		s.seen = w.places[ofSub].next
 	}
-	if w.subPrev == nil {
-		s.first = w.subNext
-	} else {
-		w.subPrev.subNext = w.subNext
-	}
-	if w.subNext == nil {
-		s.last = w.subPrev
-	} else {
-		w.subNext.subPrev = w.subPrev
-	}
-	w.sub, w.subPrev, w.subNext = nil, nil, nil
+	takeOut(&s.first, &s.last, w, ofSub)
+	w.sub = nil
 	s.n--
 }

@@ -398,7 +398,7 @@ func (g *Gate) Drain(now int64, out []Verdict) []Verdict {
 	g.draining = true
 	refuse := func(w *Waiter) {
 		for w != nil {
-			next := w.links[mainLine].next
+			next := w.places[mainLine].next
 			if !w.Begun {
 				out = append(out, g.evict(now, w, Draining))
 			}

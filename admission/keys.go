@@ -180,10 +180,10 @@ func (g *Gate) place(f *flow) {
 
 // exit takes w out of its lines without a turn.
 func (g *Gate) exit(w *Waiter) {
-	if w.links[laneLine].flow != nil {
+	if w.flows[laneLine] != nil {
 		g.unlink(w, laneLine)
 	}
-	f := w.links[mainLine].flow
+	f := w.flows[mainLine]
 	served := f.served()
 	if w.Probe {
 		f.line.load.probes--
@@ -202,7 +202,7 @@ func (g *Gate) exit(w *Waiter) {
 
 // unlink takes w out of one of its lines.
 func (g *Gate) unlink(w *Waiter, which int) {
-	f := w.links[which].flow
+	f := w.flows[which]
 	l, r := f.line, f.rank
 	first, oldest := f.first == w, r.head == w
 	f.lift()

@@ -6,7 +6,7 @@ package admission
 type line struct {
 	side   *side
 	load   *load  // nil: a lane
-	link   int    // which of the waiters' links it uses
+	link   int    // which of the waiters' places it uses
 	id     uint64 // upper part of its flows' names
 	policy Policy
 
@@ -167,11 +167,11 @@ func (l *line) insert(w *Waiter, f *flow) {
 
 // remove takes w out of the line and its flow.
 func (l *line) remove(w *Waiter) {
-	f := w.links[l.link].flow
+	f := w.flows[l.link]
 	l.n--
 	f.rank.remove(w, l.link)
 	f.remove(w, l.link)
-	w.links[l.link] = link{}
+	w.flows[l.link] = nil
 	if l.age == w.seq {
 		l.age = nobody
 		if w := l.oldest(); w != nil {
@@ -245,26 +245,11 @@ func (g *Gate) caughtUp(f *flow) {
 }
 
 func (f *flow) insert(w *Waiter, lane int) {
-	k := &w.links[lane]
-	k.flow = f
+	w.flows[lane] = f
 	if f.left == nil || w.seq < f.left.seq {
 		f.left = w
 	}
-	p := f.last
-	for p != nil && p.seq > w.seq {
-		p = p.links[lane].flowPrev
-	}
-	k.flowPrev = p
-	if p == nil {
-		k.flowNext, f.first = f.first, w
-	} else {
-		k.flowNext, p.links[lane].flowNext = p.links[lane].flowNext, w
-	}
-	if k.flowNext == nil {
-		f.last = w
-	} else {
-		k.flowNext.links[lane].flowPrev = w
-	}
+	insertByAge(&f.first, &f.last, w, ofFlow+lane)
 	f.n++
 }
 
@@ -272,25 +257,15 @@ func (f *flow) insert(w *Waiter, lane int) {
 // guard were enforced; nil if there is none.
 func (f *flow) remains() *Waiter {
 	for f.left != nil && f.left.would {
-		f.left = f.left.links[mainLine].flowNext
+		f.left = f.left.places[ofFlow+mainLine].next
 	}
 	return f.left
 }
 
 func (f *flow) remove(w *Waiter, lane int) {
-	k := &w.links[lane]
 	if f.left == w {
-		f.left = k.flowNext
+		f.left = w.places[ofFlow+lane].next
 	}
-	if k.flowPrev == nil {
-		f.first = k.flowNext
-	} else {
-		k.flowPrev.links[lane].flowNext = k.flowNext
-	}
-	if k.flowNext == nil {
-		f.last = k.flowPrev
-	} else {
-		k.flowNext.links[lane].flowPrev = k.flowPrev
-	}
+	takeOut(&f.first, &f.last, w, ofFlow+lane)
 	f.n--
 }

@@ -65,7 +65,7 @@ func (g *Gate) pause(now int64, k Key) {
 		if f.line.load == nil {
 			continue // they stand in another line as well
 		}
-		for w := f.first; w != nil; w = w.links[mainLine].flowNext {
+		for w := f.first; w != nil; w = w.places[ofFlow+mainLine].next {
 			w.start -= g.clock(now, f)
 			all = append(all, w)
 		}

@@ -25,7 +25,7 @@ func (g *Gate) reorder(now int64, p Plan) (m moving) {
 			switch {
 			case q.Policy != d.plan.Policy:
 				emptied = append(emptied, r)
-				for w := r.head; w != nil; w = w.links[mainLine].next {
+				for w := r.head; w != nil; w = w.places[mainLine].next {
 					m.waiters = append(m.waiters, w)
 				}
 			case q.Patient && r.on && r.line.policy == Guard:
@@ -42,7 +42,7 @@ func (g *Gate) reorder(now int64, p Plan) (m moving) {
 		}
 	}
 	for _, w := range m.waiters {
-		w.start -= g.clock(now, w.links[mainLine].flow)
+		w.start -= g.clock(now, w.flows[mainLine])
 		g.exit(w)
 	}
 	for _, r := range emptied {
@@ -75,7 +75,7 @@ func (g *Gate) retime() {
 			continue
 		}
 		for c := range d.lines[slots].ranks {
-			for w := d.lines[slots].ranks[c].head; w != nil; w = w.links[mainLine].next {
+			for w := d.lines[slots].ranks[c].head; w != nil; w = w.places[mainLine].next {
 				g.relive(w)
 				g.watch(w)
 			}

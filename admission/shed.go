@@ -111,7 +111,7 @@ func (g *Gate) relive(w *Waiter) {
 	}
 	w.would = false
 	if w.sub != nil {
-		f := w.links[mainLine].flow
+		f := w.flows[mainLine]
 		w.sub.tenant.count(w, 1)
 		w.sub.seen, f.left = nil, f.first
 	}

@@ -81,7 +81,7 @@ func (g *Gate) aged(now int64, r *rank) {
 		r.shortUntil = now
 	}
 	if w := r.head; w != nil {
-		age := g.clock(now, w.links[r.line.link].flow) - w.start
+		age := g.clock(now, w.flows[r.line.link]) - w.start
 		if short = age <= target; short {
 			r.shortUntil = max(r.shortUntil, now+target-age)
 		}
@@ -126,7 +126,7 @@ func (g *Gate) overloaded(now int64, r *rank, interval int64) bool {
 // still reports whether the queue stands because nothing is served now, be it that the
 // database stalls or that servers are being opened. That it grows says nothing then.
 func (g *Gate) still(now int64, r *rank) bool {
-	f := r.head.links[r.line.link].flow
+	f := r.head.flows[r.line.link]
 	return g.stalled(now) || !f.slot && g.keys[f.key].mode != counting
 }
 

@@ -63,36 +63,21 @@ type Waiter struct {
 
 	gate    *Gate // the gate it waits at; nil = does not wait
 	arrived int64
-	joined  int64  // when it came into its line, from the door or a pause
-	start   int64  // its flow's clock at that time, less what it had waited before; paused: minus that
-	seq     uint64 // order of arrival at this gate
-	halted  bool   // its key is paused: it stands in no line
-	would   bool   // it was counted in ClassStats.Would
-	links   [2]link
+	joined  int64    // when it came into its line, from the door or a pause
+	start   int64    // its flow's clock at that time, less what it had waited before; paused: minus that
+	seq     uint64   // order of arrival at this gate
+	halted  bool     // its key is paused: it stands in no line
+	would   bool     // it was counted in ClassStats.Would
+	flows   [2]*flow // in its workload's line, and in the lane
+	places  [allPlaces]place
 
 	class    int8  // index of the class that it waits as
 	expected int64 // ns of its slot that it is taken for
 	sub      *sub  // where it stands among its tenant's, under Guard
-	subPrev  *Waiter
-	subNext  *Waiter
 	needs    int64 // ns that have to be left before its deadline when it is granted
 	late     int64 // when it is too late for its deadline
 	inLate   int32 // place in the gate's heap of those
 	inHalted int32 // place in its workload's heap of the halted
-}
-
-// The indices of a waiter's links: its workload's line, and the lane, if any,
-// in which it stands as well. The halted are linked by the first.
-const (
-	mainLine = iota
-	laneLine
-)
-
-// link is a waiter's place in one line: among all, and in its flow there.
-type link struct {
-	prev, next, flowPrev, flowNext *Waiter
-
-	flow *flow
 }
 
 // Waiting reports whether w stands in a queue: Admit answered Queued and no
