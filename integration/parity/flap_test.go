@@ -129,14 +129,15 @@ func startFlapping(t *testing.T, l *lab, rnd *rand.Rand) *flapping {
 	f.by = &pgweir{Endpoint: f.proc.Endpoint, mode: transaction, servers: 3}
 	ctx, cancel := context.WithCancel(t.Context())
 	g, ctx := errgroup.WithContext(ctx)
+	limits := rand.New(rand.NewPCG(rnd.Uint64(), 3)) // each goroutine has its own
 	g.Go(func() error {
 		console, err := pgconn.Connect(ctx, f.by.DSN("app", "pgweir"))
 		if err != nil {
 			return err
 		}
 		defer func() { _ = console.Close(context.WithoutCancel(ctx)) }()
-		for rest(ctx, rnd, 12) {
-			if err := f.set(context.WithoutCancel(ctx), console, flapConfig(port, upstream, rnd)); err != nil {
+		for rest(ctx, limits, 12) {
+			if err := f.set(context.WithoutCancel(ctx), console, flapConfig(port, upstream, limits)); err != nil {
 				return err
 			}
 		}

@@ -55,7 +55,16 @@ func (t *Tracker) Settled() bool {
 
 // Flushed says what Settled says, or that the server waits for CopyData, or
 // that it has become Unsure what it waits for.
-func (t *Tracker) Flushed() bool { return t.Settled() || t.copying || t.unsure }
+func (t *Tracker) Flushed() bool { return t.Settled() || t.copying && !t.copyEnds() || t.unsure }
+
+// copyEnds reports whether the answer to the COPY under way is to come without more being sent:
+// its end was sent and, in a batch, something that flushes.
+func (t *Tracker) copyEnds() bool {
+	end := t.copyEnd()
+	return end >= 0 && (t.sent[0] != wire.MsgExecute || slices.ContainsFunc(t.sent[end:], func(c byte) bool {
+		return c == wire.MsgFlush || c == wire.MsgSync
+	}))
+}
 
 // Unsure says that only Resync can tell what is still to come.
 func (t *Tracker) Unsure() bool { return t.unsure && !t.ended }

@@ -52,6 +52,28 @@ func TestTrackerKnowsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// A COPY waits for data until its end was sent, and in a batch flushed.
+func TestTrackerFlushed(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		sent []byte
+		want bool
+	}{
+		{"waits for data", AppendExecute(nil, "", 0), true},
+		{"not flushed", appendTypes(AppendExecute(nil, "", 0), "dc"), true},
+		{"flushed", appendTypes(AppendExecute(nil, "", 0), "dcH"), false},
+		{"synced", appendTypes(AppendExecute(nil, "", 0), "dfS"), false},
+		{"simple", appendTypes(wire.AppendQuery(nil, ""), "dc"), false},
+	} {
+		tr := &Tracker{}
+		tr.Sent(c.sent)
+		tr.Received(answer('G'))
+		if tr.Flushed() != c.want {
+			t.Errorf("%s: flushed %v", c.name, !c.want)
+		}
+	}
+}
+
 func TestTrackerResyncs(t *testing.T) {
 	tr := &Tracker{}
 	sent := AppendExecute(nil, "", 0)
