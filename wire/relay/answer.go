@@ -325,6 +325,7 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	s.copyIn, s.copyOut = false, false
 	kind, inj, show := e.kind, e.inj, e.fate == forward || e.fate == replace
 	resets := e.resets
+	s.endSteps(e)
 	s.replied = s.replied || inj == injNone
 	s.done(e)
 	s.fifo.pop()

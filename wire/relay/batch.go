@@ -450,7 +450,7 @@ func (c *Client) failedMessage(m message, p *Plan) (int, Event) {
 			st := c.portal
 			c.portal = nil
 			if st.exit() == sqltext.RollbackTo {
-				return c.refuse(m, noSavepoint(sqltext.Classify(st.text()).Name(st.text())), p), None
+				return c.refuse(m, noSavepoint(st.savepoint()), p), None
 			}
 			p.client(p.build(func(dst []byte) []byte { return c.run(dst, st.exit(), st.flags, "") }))
 		}

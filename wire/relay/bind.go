@@ -13,6 +13,7 @@ func (c *Client) Bind(s *Server, p *Plan) {
 	c.shared.asked = asked{}
 	if c.own != nil {
 		c.own.failed = false
+		c.own.endSteps()
 	}
 	if c.want.temp && !c.starting {
 		s.dirt |= dirtSession

@@ -63,7 +63,8 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 			c.ended()
 		}
 		c.resetExecute()
-		s.push(entry{kind: kExecute, clears: c.clearing, resetsOwn: c.resetsOwn})
+		st := c.takeStep()
+		s.push(entry{kind: kExecute, clears: c.clearing, resetsOwn: c.resetsOwn, step: st.Kind, name: st.Name})
 		if c.clearing { // its answer is waited for, so it must come
 			c.clearing = false
 			n := c.take(m, p, false)
@@ -135,12 +136,13 @@ func (s *Server) push(e entry) {
 	switch e.kind {
 	case kCopyEnd:
 	case kSync, kQuery, kFunction:
-		s.batch, s.fresh = false, false
+		s.batch, s.fresh, s.exits = false, false, false
 		if (s.begun || s.beginFailed) && s.client != nil {
 			s.client.awaitBegin = true
 		}
 	default:
 		s.batch = true
+		s.exits = s.exits || endsTx(e.step) || e.step == sqltext.RollbackTo
 	}
 }
 
@@ -235,6 +237,9 @@ func (c *Client) query(m message, p *Plan) int {
 		}
 	}
 	c.dropPortals()
+	if m.complete() && c.stepsQuery(st, text, &e) {
+		return 0
+	}
 	if m.complete() && c.resetQuery(c.resetsText(st, text), &e) {
 		return 0
 	}
@@ -491,22 +496,6 @@ func (st *Statement) drops() string {
 	}
 	text := textOf([]byte(st.tail))
 	return sqltext.Classify(text).Name(text)
-}
-
-// mayFake reports whether ParseComplete may be told without asking the server:
-// not in a failed transaction, nor where an earlier request whose outcome is
-// unknown may have made it one.
-func (c *Client) mayFake() bool {
-	s := c.server
-	if s.tx == wire.InFailed {
-		return false
-	}
-	for _, e := range s.fifo.rest() {
-		if e.kind.ready() && e.inj == injNone {
-			return false
-		}
-	}
-	return true
 }
 
 // poison sends what the server must refuse, in the place of a request that

@@ -30,6 +30,7 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 	}
 	c.closeOwn(portal)
 	c.clearing, c.reset, c.resetsOwn = false, "", false
+	c.bindStep(nil)
 	if c.runsBegin(name) {
 		return c.refuseBlock(m, p), None
 	}
@@ -37,6 +38,7 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 		c.ensureUnnamed(p)
 		if c.unnamed != nil {
 			c.reset, c.resetsOwn = c.resets(c.unnamed.kind, c.unnamed.paramName()), c.unnamed.resetsAll()
+			c.bindStep(c.unnamed)
 		}
 		if c.unnamed != nil && clearsNames(c.unnamed) {
 			s.forgetPrepared()
@@ -88,6 +90,7 @@ func (c *Client) use(st *Statement, p *Plan) *prepared {
 	s := c.server
 	s.mark(st)
 	c.reset, c.resetsOwn = c.resets(st.kind, st.paramName()), st.resetsAll()
+	c.bindStep(st)
 	prep := c.ensure(st, p)
 	if clearsNames(st) {
 		s.forgetPrepared()

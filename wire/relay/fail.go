@@ -125,6 +125,7 @@ func (s *Server) failed(e *entry) bool {
 // behind it, which are not affected; dropped says that no unnamed statement is
 // left.
 func (s *Server) undo(e *entry, later []entry, dropped bool) {
+	s.endSteps(e)
 	if e.prep != nil {
 		if e.kind == kParse {
 			s.forget(e.prep)
@@ -235,6 +236,7 @@ func (s *Server) inject(p *Plan, b []byte) {
 // for it.
 func (s *Server) resolve(p *Plan) Event {
 	for !s.fifo.empty() && (s.fifo.first().inj != injProbe || s.fifo.first().kind != kQuery) {
+		s.endSteps(s.fifo.first())
 		s.fifo.pop()
 	}
 	s.reset = resetting{}

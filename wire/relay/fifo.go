@@ -1,6 +1,9 @@
 package relay
 
-import "github.com/pgweir/pgweir/wire"
+import (
+	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/sqltext"
+)
 
 // kind is what an entry of the answer queue waits for.
 type kind uint8
@@ -45,12 +48,14 @@ type entry struct {
 	clears bool
 	// resetsOwn: the statement sets pgweir's own parameters back.
 	resetsOwn bool
-	form      ownForm     // fate fake: how the result looks
-	resets    string      // what it sets back to the values of the client\'s login
-	prep      *prepared   // Parse, Close: the statement on the server
-	old       *Statement  // what the client's name, or no name, stood for before
-	name      string      // the client's name that this message defined or closed
-	err       *wire.Error // fate replace
+	steps     bool         // Query: its steps are the client's, see ownState
+	step      sqltext.Kind // Execute: what it does to a transaction; name is the savepoint's
+	form      ownForm      // fate fake: how the result looks
+	resets    string       // what it sets back to the values of the client\'s login
+	prep      *prepared    // Parse, Close: the statement on the server
+	old       *Statement   // what the client's name, or no name, stood for before
+	name      string       // the client's name that this message defined or closed, or a savepoint's
+	err       *wire.Error  // fate replace
 }
 
 // inject says which of our own messages an entry belongs to.
@@ -100,7 +105,7 @@ func (f *fifo) empty() bool { return f.total == 0 }
 
 // plain reports whether equal entries may share one element.
 func (e *entry) plain() bool {
-	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && !e.changed && !e.clears && !e.resetsOwn && e.resets == "" && e.inj == injNone
+	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && !e.changed && !e.clears && !e.resetsOwn && !e.steps && e.step == sqltext.Other && e.resets == "" && e.inj == injNone
 }
 
 func (f *fifo) push(e entry) {

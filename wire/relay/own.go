@@ -14,10 +14,9 @@ import (
 // requests are, and no server is asked about them. SET, RESET and SHOW of one of them,
 // alone in a text, are answered here, in their turn: by themselves while no server is bound,
 // and among a server's answers as a Parse that needs none. They hold, and are undone, as
-// Postgres does it with its own, but for two things that can't be seen from here: ROLLBACK TO
-// a savepoint undoes nothing, and ROLLBACK AND CHAIN does it only at the end of the
-// transaction that follows. In a text of several statements, in DO and in set_config() they
-// are the server's, where they mean nothing.
+// Postgres does it with its own, also by ROLLBACK TO a savepoint, see maxMarks. In a text of
+// several statements, in DO and in set_config() they are the server's, where they mean
+// nothing.
 const ownPrefix = "pgweir."
 
 // Own has a value for each of the parameters; "" = not set. They are numbered as tags are.
@@ -72,6 +71,11 @@ type ownState struct {
 	failed  bool // the transaction, as far as it has come, will be rolled back
 	version uint32
 	portals []ownPortal // of commands
+	marks   []ownMark   // the savepoints since the transaction has changed anything
+	marked  int         // what they cost, see maxMarks
+	steps   []sqltext.Step
+	stepped bool   // steps are those of a Query that is not answered
+	bound   string // the savepoint that the portal is about that was bound last
 }
 
 // SetOwn gives a client the values of its startup packet. Call it before anything else.
@@ -229,16 +233,7 @@ func (c *Client) endOwn(committed bool) {
 		w.session = w.before
 	}
 	w.locals, w.changed, w.failed = 0, false, false
-}
-
-// ownTag notes what the server says of a transaction's end.
-func (w *ownState) ownTag(c *Client, tag []byte) {
-	switch {
-	case tag[0] == 'C' && tagIs(tag, "COMMIT"):
-		c.endOwn(true)
-	case tag[0] == 'R' && tagIs(tag, "ROLLBACK"):
-		w.failed = true // until a COMMIT: it may have been to a savepoint only
-	}
+	w.marks, w.marked = nil, 0
 }
 
 // ownReady ends the transaction that the server has ended.

@@ -29,6 +29,22 @@ func (c *Client) ownTurn() turn {
 	return turnWait
 }
 
+// mayFake reports whether ParseComplete may be told without asking the server:
+// not in a failed transaction that the batch does not leave, nor where an earlier request whose outcome is
+// unknown may have made it one.
+func (c *Client) mayFake() bool {
+	s := c.server
+	if s.tx == wire.InFailed && !s.exits {
+		return false
+	}
+	for _, e := range s.fifo.rest() {
+		if e.kind.ready() && e.inj == injNone {
+			return false
+		}
+	}
+	return true
+}
+
 // queryOrSyncAhead reports whether an earlier request of the client's is not answered.
 func (s *Server) queryOrSyncAhead() bool {
 	for _, e := range s.fifo.rest() {
@@ -218,7 +234,7 @@ func (s *Server) own(e *entry, tag []byte) {
 	if c == nil || c.own == nil {
 		return
 	}
-	c.own.ownTag(c, tag)
+	c.ownStep(e, tag)
 	if e.resetsOwn || tag[0] == 'D' && tagIs(tag, "DISCARD ALL") {
 		c.resetOwn()
 	}

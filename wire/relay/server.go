@@ -74,6 +74,7 @@ type Server struct {
 
 	tx       byte   // state of the last ReadyForQuery
 	batch    bool   // extended messages were sent and no Sync yet
+	exits    bool   // what was sent of the open batch leaves a failed transaction, if it succeeds
 	skip     bool   // the server discards until a Sync that was not sent yet
 	copyIn   bool   // the head entry is a COPY FROM STDIN in progress
 	doubt    bool   // Syncs may or may not have been read inside a COPY: a probe will tell

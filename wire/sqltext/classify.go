@@ -62,6 +62,7 @@ type classifier struct {
 	st         Statement
 	statements int
 	dropped    bool // some statement is DISCARD or DEALLOCATE
+	savepoints bool // some statement is about a savepoint
 }
 
 // run classifies the whole text.
@@ -77,6 +78,7 @@ func (c *classifier) run() Statement {
 			continue
 		}
 		kind := c.statement()
+		c.savepoints = c.savepoints || kind >= RollbackTo
 		if c.statements++; c.statements == 1 {
 			c.st.Kind = kind
 		}
@@ -94,6 +96,9 @@ func (c *classifier) result() Statement {
 		flags := c.st.Flags&^PlainBegin | Multi
 		if c.dropped {
 			flags |= Dealloc
+		}
+		if c.savepoints {
+			flags |= Savepoints
 		}
 		return Statement{Kind: Other, Flags: flags}
 	}

@@ -102,7 +102,18 @@ func TestClassifyTransactionControl(t *testing.T) {
 		{text: "PREPARE TRANSACTION 'x'", kind: Other, flags: EndsTx | Writes},
 		{text: "PREPARE TRANSACTION E'x'", kind: Other, flags: EndsTx | Writes},
 		{text: "PREPARE transaction AS SELECT 1", kind: Other, flags: EndsTx | Prepare | Writes},
-		{text: "SAVEPOINT a", kind: Other, flags: Writes},
+		{text: "SAVEPOINT a", kind: Savepoint, name: "a"},
+		{text: `savepoint "A"`, kind: Savepoint, name: "A"},
+		{text: "SAVEPOINT savepoint", kind: Savepoint, name: "savepoint"},
+		{text: "SAVEPOINT", kind: Other},
+		{text: "SAVEPOINT a b", kind: Other},
+		{text: "RELEASE a", kind: Release, name: "a"},
+		{text: "RELEASE SAVEPOINT A;", kind: Release, name: "a"},
+		{text: "release savepoint", kind: Release, name: "savepoint"},
+		{text: "RELEASE SAVEPOINT 'a'", kind: Other},
+		{text: "select 1; savepoint a", kind: Other, flags: Multi | Savepoints},
+		{text: "release a; savepoint a", kind: Other, flags: Multi | Savepoints},
+		{text: "rollback to a; select 1", kind: Other, flags: Multi | Savepoints},
 	})
 }
 
@@ -472,12 +483,12 @@ func TestEveryKeywordIsFound(t *testing.T) {
 }
 
 func TestLabels(t *testing.T) {
-	for k := Other; k <= RollbackTo; k++ {
+	for k := Other; k <= Release; k++ {
 		if k.String() == "" || k.String() == "unknown" {
 			t.Errorf("kind %d has no label", k)
 		}
 	}
-	if got := (RollbackTo + 1).String(); got != "unknown" {
+	if got := (Release + 1).String(); got != "unknown" {
 		t.Errorf("label of no kind = %q", got)
 	}
 	if got := (Multi | Locks).String(); got != "multi|locks" {

@@ -49,6 +49,14 @@ func (c *classifier) command() Kind {
 		return c.finishTx(Commit)
 	case kwRollback, kwAbort:
 		return c.finishTx(Rollback)
+	case kwSavepoint:
+		c.harmless = true
+		c.step()
+		return c.savepoint(Savepoint)
+	case kwRelease:
+		c.harmless = true
+		c.step()
+		return c.savepoint(Release)
 	case kwSet:
 		return c.set()
 	case kwReset, kwShow:
@@ -145,7 +153,7 @@ func (c *classifier) finishTx(kind Kind) Kind {
 	c.accept(kwWork, kwTransaction)
 	if kind == Rollback {
 		if c.accept(kwTo) {
-			return c.rollbackTo()
+			return c.savepoint(RollbackTo)
 		}
 		c.st.Flags |= EndsTx
 	}
@@ -167,13 +175,13 @@ func (c *classifier) finishTx(kind Kind) Kind {
 	return RollbackChain
 }
 
-// rollbackTo reads the name of a savepoint, with or without SAVEPOINT in front.
-func (c *classifier) rollbackTo() Kind {
-	if c.tok == tokWord && c.kw == kwSavepoint {
+// savepoint reads the name of a savepoint, with or without SAVEPOINT in front of it.
+func (c *classifier) savepoint(kind Kind) Kind {
+	if kind != Savepoint && c.tok == tokWord && c.kw == kwSavepoint {
 		c.name()
 		c.step()
 		if c.end() {
-			return RollbackTo // one called savepoint
+			return kind // of one called savepoint
 		}
 	}
 	if !c.isName() {
@@ -181,7 +189,7 @@ func (c *classifier) rollbackTo() Kind {
 	}
 	c.name()
 	c.step()
-	return RollbackTo
+	return kind
 }
 
 // discard reads DISCARD ALL.

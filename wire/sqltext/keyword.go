@@ -51,6 +51,7 @@ const (
 	kwPrepare
 	kwProcedure
 	kwRead
+	kwRelease
 	kwRepeatable
 	kwReplace
 	kwReset
@@ -137,6 +138,7 @@ var spelling = [...]struct {
 	{"prepare", kwPrepare},
 	{"procedure", kwProcedure},
 	{"read", kwRead},
+	{"release", kwRelease},
 	{"repeatable", kwRepeatable},
 	{"replace", kwReplace},
 	{"reset", kwReset},

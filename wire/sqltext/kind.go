@@ -24,7 +24,9 @@ const (
 	SetLocal                  // SET LOCAL name = value, in the forms of Set
 	CommitChain               // COMMIT or END, with AND CHAIN: the next transaction has begun
 	RollbackChain             // ROLLBACK or ABORT, with AND CHAIN
-	RollbackTo                // ROLLBACK TO savepoint
+	RollbackTo                // ROLLBACK TO savepoint; it and the next are all kinds about savepoints
+	Savepoint                 // SAVEPOINT name
+	Release                   // RELEASE savepoint
 )
 
 var kindNames = [...]string{
@@ -32,6 +34,7 @@ var kindNames = [...]string{
 	Discard: "discard", DeallocateAll: "deallocate_all", Deallocate: "deallocate", Set: "set",
 	Reset: "reset", Show: "show", Probe: "probe", Read: "read", SetLocal: "set_local",
 	CommitChain: "commit_chain", RollbackChain: "rollback_chain", RollbackTo: "rollback_to",
+	Savepoint: "savepoint", Release: "release",
 }
 
 // String returns a lower-case label of the kind, "unknown" outside the list.
@@ -83,11 +86,14 @@ const (
 	Locks
 	// Start: a Begin that is spelled START TRANSACTION, which is its tag too.
 	Start
+	// Savepoints: a text of several statements has SAVEPOINT, RELEASE or ROLLBACK TO among
+	// them. See Steps.
+	Savepoints
 )
 
 var flagNames = [...]string{
 	"multi", "session", "temp", "listen", "prepare", "cursor", "advisory",
-	"ends_tx", "copy", "dealloc", "plain_begin", "writes", "locks", "start",
+	"ends_tx", "copy", "dealloc", "plain_begin", "writes", "locks", "start", "savepoints",
 }
 
 // String lists the set flags, joined by "|"; "" when there is none.

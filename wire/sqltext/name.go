@@ -25,8 +25,8 @@ var aliasText = [...]string{
 // Name returns what the statement names: the lower-cased parameter of Set,
 // SetLocal, Reset and Show ("timezone" for TIME ZONE, "client_encoding" for
 // NAMES), the prepared statement of Deallocate, the savepoint of RollbackTo,
-// unquoted and with unquoted letters folded. Other kinds have the name "". The
-// text must be the one that was classified.
+// Savepoint and Release, unquoted and with unquoted letters folded. Other kinds have the
+// name "". The text must be the one that was classified.
 func (s Statement) Name(text []byte) string {
 	if s.alias != aliasNone {
 		return aliasText[s.alias]
@@ -43,7 +43,9 @@ func (s Statement) Name(text []byte) string {
 		case tokQuoted:
 			from := len(name)
 			name = append(name, bytes.ReplaceAll(part[1:len(part)-1], []byte(`""`), []byte(`"`))...)
-			if s.Kind != Deallocate && s.Kind != RollbackTo {
+			switch s.Kind {
+			case Deallocate, RollbackTo, Savepoint, Release:
+			default:
 				lower(name[from:])
 			}
 		default:
