@@ -16,7 +16,7 @@ func (s *flat) Reserve(Key, int64) (uint32, bool) {
 	return 1, true
 }
 func (s *flat) Demand(Key, int, int, int64) {}
-func (s *flat) Steal(Key, int64) bool       { return false }
+func (s *flat) Steal(Key, int64, bool) bool { return false }
 
 // cycle is a transaction that finds a slot and a server.
 func cycle(g *Gate, s *flat, w *Waiter, now int64, out []Verdict) []Verdict {

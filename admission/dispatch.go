@@ -103,7 +103,7 @@ func (g *Gate) starve(now int64, l *line) {
 	}
 	if f := w.flows[l.link]; f.parked && !(f.inPassed > 0 && f.starves) && now-g.keys[w.Key].grantedAt >= starved {
 		if f.inPassed == 0 {
-			f.pass(now)
+			f.pass(now, false)
 		}
 		f.starves = true
 		l.late.put(f, true)
@@ -143,13 +143,14 @@ func (g *Gate) favour(now int64) {
 		for i := 0; i < min(len(s.late.items), tries); i++ {
 			l := s.late.items[i]
 			f := l.late.items[0]
-			if f.passed+passOver > now || g.hasMoved && now < g.moved+s.moveGap(l) {
+			urgent := f.outdone && g.lowerIsNext(s, f)
+			if f.moveAt(urgent) > now || g.hasMoved && now < g.moved+s.moveGap(f, urgent) {
 				continue
 			}
 			if s == g.side[sessions] && !s.may(l) {
 				continue // it could not use it before a session ends
 			}
-			if k := f.key; !f.slot && g.keys[k].dry && g.supply.Steal(k, now) {
+			if k := f.key; !f.slot && g.keys[k].dry && g.supply.Steal(k, now, urgent) {
 				g.moved, g.hasMoved = now, true
 				g.moves++
 			}
@@ -157,9 +158,27 @@ func (g *Gate) favour(now int64) {
 	}
 }
 
-// moveGap is how soon after another move one may be made for l.
-func (s *side) moveGap(l *line) int64 {
-	if !l.borrows && s.borrowed > 0 || l.late.items[0].starves {
+// lowerIsNext reports whether a lower class than the flow's would be served now: a class does
+// not keep its servers while a higher one has none.
+func (g *Gate) lowerIsNext(s *side, f *flow) bool {
+	next := g.best(s)
+	return next != nil && next.rank.index > f.rank.index
+}
+
+// moveAt is when another key may give up a server for the flow.
+func (f *flow) moveAt(urgent bool) int64 {
+	if urgent {
+		return f.passed
+	}
+	return f.passed + passOver
+}
+
+// moveGap is how soon after another move one may be made for the flow.
+func (s *side) moveGap(f *flow, urgent bool) int64 {
+	switch {
+	case urgent:
+		return moveUrgent
+	case f.starves, !f.line.borrows && s.borrowed > 0:
 		return moveOwn
 	}
 	return moveEvery
@@ -174,9 +193,10 @@ func (g *Gate) favourAt() int64 {
 		if !ok {
 			continue
 		}
-		due := l.late.items[0].passed + passOver
+		f := l.late.items[0]
+		due := f.moveAt(false)
 		if g.hasMoved {
-			due = max(due, g.moved+s.moveGap(l))
+			due = max(due, g.moved+s.moveGap(f, false))
 		}
 		at = min(at, due)
 	}

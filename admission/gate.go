@@ -10,9 +10,10 @@ const (
 	starved = 200e6
 	// moveEvery is the shortest time between two servers given up by force,
 	// moveOwn where the head's line uses less than its part while others borrow, or where
-	// nobody of its key was served for long.
-	moveEvery = 100e6
-	moveOwn   = 50e6
+	// nobody of its key was served for long, moveUrgent where a lower class went before it.
+	moveEvery  = 100e6
+	moveOwn    = 50e6
+	moveUrgent = 25e6
 	// maxAuto bounds the automatic queue length, slotsAuto times the slots is
 	// its floor.
 	maxAuto   = 1000

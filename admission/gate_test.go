@@ -35,7 +35,7 @@ func (s *shelf) Demand(k Key, waiting, free int, _ int64) {
 	s.asked = append(s.asked, fmt.Sprintf("demand %d: %d waiting, %d usable", k, waiting, free))
 }
 
-func (s *shelf) Steal(k Key, now int64) bool {
+func (s *shelf) Steal(k Key, now int64, _ bool) bool {
 	s.asked = append(s.asked, fmt.Sprintf("steal %d at %d", k, now/ms))
 	return s.stealing
 }
@@ -499,7 +499,7 @@ type absent struct{}
 
 func (absent) Reserve(Key, int64) (uint32, bool) { return 0, false }
 func (absent) Demand(Key, int, int, int64)       {}
-func (absent) Steal(Key, int64) bool             { return false }
+func (absent) Steal(Key, int64, bool) bool       { return false }
 func (absent) Down(k Key) bool                   { return k%2 == 0 }
 
 func TestDatabaseThatIsAwayHasItsOwnWait(t *testing.T) {

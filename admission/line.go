@@ -71,6 +71,7 @@ type flow struct {
 
 	passed   int64 // when somebody first went before it, since it was last served, if inPassed
 	starves  bool  // nobody of its key was served for long
+	outdone  bool  // somebody of a lower class went before it
 	inPassed int32 // place in the line's heap of these
 
 	due    int64 // when its first waiter is too old, on the time of the heap that it is in
@@ -185,7 +186,7 @@ func (l *line) remove(w *Waiter) {
 // before.
 func (g *Gate) passOver(l *line, by *flow, now int64) {
 	if f := l.firstOf(true); f != nil && f.inPassed == 0 && (by == nil || f.before(by)) && g.lacks(f) {
-		f.pass(now)
+		f.pass(now, by != nil && by.rank.index > f.rank.index)
 	}
 	if by == nil || by.role == nil {
 		return
@@ -195,7 +196,7 @@ func (g *Gate) passOver(l *line, by *flow, now int64) {
 	parked := by.role.parked.items
 	for _, f := range parked[:min(len(parked), mostMoved)] {
 		if f.inPassed == 0 && f.before(by) {
-			f.pass(now)
+			f.pass(now, false)
 		}
 	}
 }
@@ -216,9 +217,9 @@ func (g *Gate) lacks(f *flow) bool {
 	return f.role.running*f.rank.active <= f.line.used
 }
 
-// pass notes that somebody went before the flow at now.
-func (f *flow) pass(now int64) {
-	f.passed, f.starves = now, false
+// pass notes that somebody went before the flow at now, of a lower class or not.
+func (f *flow) pass(now int64, lower bool) {
+	f.passed, f.starves, f.outdone = now, false, lower
 	f.line.late.put(f, true)
 }
 
@@ -226,6 +227,9 @@ func (f *flow) pass(now int64) {
 func (f *flow) later(o *flow) bool {
 	if f.starves != o.starves {
 		return f.starves
+	}
+	if f.outdone != o.outdone {
+		return f.outdone
 	}
 	return f.passed < o.passed
 }

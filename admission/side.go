@@ -107,7 +107,7 @@ func (s *side) settle(l *line) {
 // before l, had their keys had servers.
 func (s *side) passOver(l *line, now int64) {
 	for d, ok := s.dry.top(); ok && d != l && d.before(l); d, ok = s.dry.top() {
-		d.firstOf(true).pass(now)
+		d.firstOf(true).pass(now, false)
 		s.settle(d)
 	}
 }
@@ -116,7 +116,7 @@ func (s *side) passOver(l *line, now int64) {
 // another side, which got a server.
 func (s *side) passOlder(than uint64, now int64) {
 	for d, ok := s.dry.top(); ok && d.age < than; d, ok = s.dry.top() {
-		d.firstOf(true).pass(now)
+		d.firstOf(true).pass(now, false)
 		s.settle(d)
 	}
 }

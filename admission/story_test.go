@@ -67,7 +67,7 @@ type plenty struct{}
 
 func (plenty) Reserve(Key, int64) (uint32, bool) { return 1, true }
 func (plenty) Demand(Key, int, int, int64)       {}
-func (plenty) Steal(Key, int64) bool             { return false }
+func (plenty) Steal(Key, int64, bool) bool       { return false }
 
 // person is who asks for a slot, once.
 type person struct {

@@ -207,9 +207,9 @@ type Supply interface {
 	// when either number changed.
 	Demand(k Key, waiting, usable int, now int64)
 	// Steal asks to give up an idle server of another key, even of one that is
-	// waited for, because a waiter of k was passed over for too long. It
-	// returns whether one is on its way out for k's sake now.
-	Steal(k Key, now int64) bool
+	// waited for, because a waiter of k was passed over for too long; urgent says
+	// by one of a lower class. It returns whether one is on its way out for k's sake now.
+	Steal(k Key, now int64, urgent bool) bool
 }
 
 // Downer is a Supply that knows why it has nothing. Down reports that no

@@ -48,7 +48,7 @@ func (s *stock) Demand(_ Key, waiting, usable int, _ int64) {
 	}
 }
 
-func (s *stock) Steal(k Key, _ int64) bool {
+func (s *stock) Steal(k Key, _ int64, _ bool) bool {
 	for o := range Key(worldKeys) {
 		if o != k && s.steals && s.idle[o] > 0 {
 			s.idle[o]--

@@ -15,6 +15,11 @@ type Facts struct {
 	RoleLimit           int // CONNECTION LIMIT of the role; negative: none
 }
 
+// leastRate is the least that ConnectRate is by itself, for all instances together: servers move
+// between keys by logins, and a few per second that cost Postgres some milliseconds each are no
+// burden to the smallest.
+const leastRate = 20
+
 // room is what max_connections leaves to pgweir.
 func (f Facts) room() int {
 	return f.MaxConnections - f.SuperuserReserved - f.ReservedConnections - f.OtherBackends
@@ -68,7 +73,7 @@ func (c *Config) Budget(upstream int, f Facts) Budget {
 			b.note(fmt.Sprintf("slots %d are fewer than %d instances: together they let in more", u.Slots, u.Instances))
 		}
 	}
-	b.ConnectRate = b.Connections
+	b.ConnectRate = max(b.Connections, u.each(leastRate))
 	if !u.ConnectRate.IsAuto() {
 		b.ConnectRate = u.each(int(u.ConnectRate))
 	}

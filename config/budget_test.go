@@ -47,15 +47,15 @@ func TestBudget(t *testing.T) {
 		},
 		{
 			"small", "", change(func(f *Facts) { f.OtherBackends = 91 }),
-			Budget{4, 0, 0, 4, 4, "0.7 x (100 - 3 - 0 - 91) = 4", []string{"reserve shrinks from 3 to 0, because the budget is only 4"}},
+			Budget{4, 0, 0, 4, 20, "0.7 x (100 - 3 - 0 - 91) = 4", []string{"reserve shrinks from 3 to 0, because the budget is only 4"}},
 		},
 		{
 			"no longer small", "", change(func(f *Facts) { f.OtherBackends = 89 }),
-			Budget{5, 3, 0, 2, 5, "0.7 x (100 - 3 - 0 - 89) = 5", nil},
+			Budget{5, 3, 0, 2, 20, "0.7 x (100 - 3 - 0 - 89) = 5", nil},
 		},
 		{
 			"nothing left", "", change(func(f *Facts) { f.OtherBackends = 120 }),
-			Budget{1, 0, 0, 1, 1, "0.7 x (100 - 3 - 0 - 120) = 0, but at least 1", []string{
+			Budget{1, 0, 0, 1, 20, "0.7 x (100 - 3 - 0 - 120) = 0, but at least 1", []string{
 				"Postgres has no connection to spare: clients will be refused",
 				"reserve shrinks from 3 to 0, because the budget is only 1",
 			}},
@@ -74,7 +74,7 @@ func TestBudget(t *testing.T) {
 		},
 		{
 			"reserve beyond auto", "reserve = 10", change(func(f *Facts) { f.RoleLimit = 10 }),
-			Budget{10, 9, 0, 1, 10, "0.7 x (100 - 3 - 0 - 4) = 65, but no more than the role's CONNECTION LIMIT of 10", []string{
+			Budget{10, 9, 0, 1, 20, "0.7 x (100 - 3 - 0 - 4) = 65, but no more than the role's CONNECTION LIMIT of 10", []string{
 				"reserve 10 leaves nothing of a budget of 10: it is 9 now",
 			}},
 		},

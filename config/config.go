@@ -77,7 +77,7 @@ type Upstream struct {
 	Instances            int      // the processes that share budget, reserve and slots; at least 1
 	ServerConnectTimeout Duration // from the start of a dial to the server's first ReadyForQuery
 	ConnectParallel      int      // logins at once
-	ConnectRate          Count    // logins begun per second; Auto: the budget
+	ConnectRate          Count    // logins begun per second; Auto: the budget, at least 20
 	ServerLifetime       Duration // a connection's age, +-20 %, after which it is closed when idle; may be None
 	ServerIdleTimeout    Duration // may be None
 	TCPUserTimeout       Duration // unacknowledged data on a server's socket; may be None: the kernel's

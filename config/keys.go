@@ -161,7 +161,7 @@ func upstreamFields(u *Upstream) []field {
 		}, integer(&u.ConnectParallel, 1, 10_000)},
 		{Key{
 			Name: "connect_rate", Default: `"auto"`, Unit: "logins per second",
-			Doc: "Logins to Postgres begun per second. \"auto\" is the budget.",
+			Doc: "Logins to Postgres begun per second. \"auto\" is the budget, but at least 20.",
 		}, countOrAuto(&u.ConnectRate, 1, 100_000)},
 		{Key{
 			Name: "server_lifetime", Default: `"1h"`,

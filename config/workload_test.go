@@ -126,7 +126,7 @@ func TestBudgetOfOneOfSeveralInstances(t *testing.T) {
 		"instances = 4\nbudget = 60\nslots = 50\nconnect_rate = 10":          "15 1 0 12 2 60, as configured; / 4 instances = 15 []",
 		"instances = 2\nbudget = 60\nreserve = 8\nreserve_users = [\"dba\"]": "30 4 3 26 30 60, as configured; / 2 instances = 30 []",
 		"reserve_users = [\"dba\"]\nbudget = 60":                             "60 3 2 57 60 60, as configured []",
-		"reserve_users = [\"dba\"]\nbudget = 4":                              "4 0 0 4 4 4, as configured [reserve shrinks from 3 to 0, because the budget is only 4]",
+		"reserve_users = [\"dba\"]\nbudget = 4":                              "4 0 0 4 20 4, as configured [reserve shrinks from 3 to 0, because the budget is only 4]",
 		"instances = 100":                                                    "1 0 0 1 1 0.7 x (100 - 3 - 0 - 0) = 67; / 100 instances = 0, but at least 1 [67 connections are fewer than 100 instances: together they open more reserve shrinks from 3 to 0, because the budget is only 1]",
 		"instances = 10\nslots = 5":                                          "6 1 0 1 6 0.7 x (100 - 3 - 0 - 0) = 67; / 10 instances = 6 [slots 5 are fewer than 10 instances: together they let in more]",
 	} {

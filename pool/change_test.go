@@ -71,7 +71,7 @@ func TestReserveWhenPlacesMove(t *testing.T) {
 	if _, closed := answer(t, s, 200*ms); len(closed) != 2 || closed[0] != reserve || closed[1] != ordinary[1] {
 		t.Fatalf("closed %v", closed)
 	}
-	if s.Steal(2, 300*ms) {
+	if s.Steal(2, 300*ms, false) {
 		t.Error("stolen for a key that lacks nothing")
 	}
 }
@@ -82,7 +82,7 @@ func TestStealForOrdinaryLeavesTheReserve(t *testing.T) {
 	mine := dial(t, s, ms, 0, 1)[0]
 	s.Demand(0, 5, 1, 2*ms)
 	s.Demand(2, 1, 1, 2*ms)
-	if !s.Steal(2, 2*ms) || mine.State() != Closing {
+	if !s.Steal(2, 2*ms, false) || mine.State() != Closing {
 		t.Fatal("not stolen from the ordinary key")
 	}
 	check(t, s)

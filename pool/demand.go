@@ -248,10 +248,11 @@ func (s *Set) trying(k admission.Key) bool {
 }
 
 // replace closes the server for k that has been idle longest among those that
-// nobody waits for, if it has been so for long enough.
+// nobody waits for, if it has been so for long enough. It leaves one dial to be had: where dials
+// are scarce, what is given away for a moment's use can't be got back when it is needed.
 func (s *Set) replace(k admission.Key) bool {
 	sv := s.unwanted(s.needsOrdinary(k))
-	if sv == nil || s.now-sv.since < unused {
+	if sv == nil || s.now-sv.since < unused || s.tokens < s.spare() {
 		return false
 	}
 	s.yield(sv, k)
@@ -290,9 +291,10 @@ const rotateEvery = 500e6
 // Steal implements admission.Supply. Where a place is free, it only opens a
 // server for k out of turn. Else it gives up the longest idle server of a key
 // that nobody waits for, else the longest idle of any other key, but not the only one of a
-// key while another one has several. It does nothing if k does not lack a server, one is on its way for it already, or k
+// key while another one has several, nor so often that the servers go round among keys that have
+// about as many each, unless it is urgent. It does nothing if k does not lack a server, one is on its way for it already, or k
 // may not dial.
-func (s *Set) Steal(k admission.Key, now int64) bool {
+func (s *Set) Steal(k admission.Key, now int64, urgent bool) bool {
 	s.see(now)
 	s.review(k)
 	e := s.key(k)
@@ -318,7 +320,7 @@ func (s *Set) Steal(k admission.Key, now int64) bool {
 		if v.staying() == 1 && s.several > 0 {
 			return false // somebody else has more than one, which comes back soon
 		}
-		if v.staying() < e.staying()+2 { // k has hardly less: all have to wait for their turn
+		if v.staying() < e.staying()+2 && !urgent { // k has hardly less: all have to wait for their turn
 			if now < s.rotated {
 				return false
 			}

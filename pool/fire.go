@@ -124,6 +124,9 @@ func (s *Set) startAt() int64 {
 	if !waited || s.total() < s.opts.Budget && !s.crowded() {
 		return never // without a place for them, or at their own limits
 	}
+	if s.tokens < s.spare() {
+		return s.now + int64((s.spare()-s.tokens)/s.rate()*1e9) + 1
+	}
 	for _, crowded := range [...]bool{false, true} {
 		if sv := s.unwanted(crowded); sv != nil && s.now-sv.since < unused {
 			return sv.since + unused
@@ -159,6 +162,9 @@ func (s *Set) burst() float64 {
 	}
 	return max(float64(s.parallel()), s.rate())
 }
+
+// spare is how many dials have to be possible for one in the place of an unused server.
+func (s *Set) spare() float64 { return min(2, s.burst()) }
 
 // refill brings the dials' token bucket up to date and returns its content.
 func (s *Set) refill() float64 {

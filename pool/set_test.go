@@ -252,11 +252,11 @@ func TestStealRefuses(t *testing.T) {
 		return s
 	}
 	s := fresh(Options{})
-	if s.Steal(1, 0) {
+	if s.Steal(1, 0, false) {
 		t.Error("for a key that nobody waits for")
 	}
 	s.Demand(1, 3, 0, 0)
-	if !s.Steal(1, 0) || s.Steal(1, 0) {
+	if !s.Steal(1, 0, false) || s.Steal(1, 0, false) {
 		t.Error("not once, or again while one is on its way")
 	}
 	a := s.Actions(nil)
@@ -268,7 +268,7 @@ func TestStealRefuses(t *testing.T) {
 		t.Fatalf("the place went elsewhere: %+v", a)
 	}
 	s.Dialed(0, a[0].Server, false, false)
-	if s.Steal(1, 0) {
+	if s.Steal(1, 0, false) {
 		t.Error("for a key in back-off")
 	}
 	check(t, s)
@@ -277,14 +277,55 @@ func TestStealRefuses(t *testing.T) {
 	s.Demand(2, 5, 0, 0)
 	s.Reserve(0, 0)
 	s.Reserve(0, 0)
-	if s.Steal(2, 0) {
+	if s.Steal(2, 0, false) {
 		t.Error("with nothing idle")
 	}
 	s = fresh(Options{ConnectParallel: 1})
 	s.Demand(1, 1, 0, 0)
 	s.Demand(2, 1, 0, 0)
-	if !s.Steal(1, 0) || s.Steal(2, 0) {
+	if !s.Steal(1, 0, false) || s.Steal(2, 0, false) {
 		t.Error("more than may be dialled at once")
+	}
+	check(t, s)
+}
+
+// Among keys that have about as many servers each they do not go round, unless it is urgent.
+func TestUrgentStealIsNotPutOff(t *testing.T) {
+	s := New(Options{Budget: 3, ConnectRate: 1e9})
+	dial(t, s, 0, 0, 2)
+	dial(t, s, 0, 1, 1)
+	s.Reserve(1, 0)
+	steal := func(urgent bool) bool {
+		s.Demand(0, 5, 0, ms)
+		s.Demand(1, 5, 0, ms)
+		return s.Steal(1, ms, urgent)
+	}
+	s.rotated = rotateEvery
+	if steal(false) {
+		t.Error("too soon after another one")
+	}
+	if !steal(true) {
+		t.Error("not even when it is urgent")
+	}
+	check(t, s)
+}
+
+// Where dials are scarce, the last one is not spent on the place of an unused server.
+func TestReplaceLeavesOneDial(t *testing.T) {
+	s := New(Options{Budget: 2, ConnectRate: 2, ConnectParallel: 2})
+	dial(t, s, 0, 0, 2) // both that may be had at once
+	now := int64(600 * ms)
+	s.Demand(1, 1, 1, now)
+	if a := s.Actions(nil); len(a) != 0 {
+		t.Fatalf("with one dial left: %+v", a)
+	}
+	next := s.Fire(now)
+	if next < 1000*ms || next > 1001*ms {
+		t.Errorf("it wants to be called at %d ms, not when two may be had", next/ms)
+	}
+	s.Fire(next)
+	if a := s.Actions(nil); len(a) != 1 || a[0].Kind != Close {
+		t.Errorf("with two: %+v", a)
 	}
 	check(t, s)
 }
@@ -298,7 +339,7 @@ func TestPlaceGoesToTheHeir(t *testing.T) {
 	s.Demand(0, 5, 1, 0)
 	s.Demand(1, 1, 0, 0)
 	s.Demand(2, 1, 0, 0)
-	if !s.Steal(2, 0) {
+	if !s.Steal(2, 0, false) {
 		t.Fatal("no steal")
 	}
 	s.Gone(0, s.Actions(nil)[0].Server)

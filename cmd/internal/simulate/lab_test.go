@@ -104,6 +104,13 @@ func TestGuardIsFair(t *testing.T) {
 	}
 }
 
+// A class does not keep its servers while a higher one of another role has none.
+func TestGuardMovesServersToTheHigherClass(t *testing.T) {
+	r := play(t, "E18", "", "guard", 3)
+	honest := r.group("stream", "honest")
+	hold(t, "E18", bound{"honest served", honest.Served / honest.Arrived, 0.99, 1}, bound{"goodput", r.All.Mean.Goodput, 94, 105})
+}
+
 func TestGuardRecovers(t *testing.T) {
 	blind, hint := play(t, "D", "", "guard", 3), play(t, "D", " hint", "guard", 3)
 	hold(t, "D",

@@ -78,6 +78,8 @@ func seedStreams(more string) []string {
 
 const seedWaits = "max_wait = { critical = \"400ms\", sheddable_plus = \"200ms\" }\n"
 
+const low = "class = \"sheddable_plus\"\n"
+
 // Presets are all of them.
 func Presets() []Preset {
 	fresh := seedStreams(",sessions=fresh")
@@ -177,6 +179,15 @@ func more(fresh []string) []Preset {
 			slots: 1, queue: past("max_wait = { critical = \"1s\" }\n"), load: "1000x10s", Seeds: 10, policies: []string{"guard", "codel", "fifo"},
 			streams:   []string{"name=all,service=2ms,sessions=fresh"},
 			Published: []string{"queue: 43 % dropped, p50 998; codel: 46 % dropped, p50 5.3, p99 34"},
+		},
+		{
+			Name: "E18", About: "50 critical requests of 50 ms per second beside another role's, which has little of that class and far too much of a lower one: 5 slots",
+			slots: 5, queue: map[string]string{"": without + low, "guard": low}, load: "200x15s", Seeds: 10, policies: []string{"guard", "priority"},
+			streams: []string{
+				"name=honest,role=app,class=critical,share=25%,service=50ms,patience=1s,deadline=patience,sessions=fresh",
+				"name=promoted,role=batch,class=critical,share=6%,service=50ms,patience=1s,deadline=patience,sessions=fresh",
+				"name=demoted,role=batch,share=69%,service=50ms,patience=1s,deadline=patience,sessions=fresh",
+			},
 		},
 		{
 			Name: "E21", About: "refusals in vain: 60 % of what fits, and twice what fits for 50 ms in every second",

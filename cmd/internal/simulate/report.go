@@ -202,12 +202,21 @@ func Compare(w io.Writer, names []string, reports []*Report, focus int) error {
 	}
 	for i := range first.Groups {
 		if g := &first.Groups[i]; len(first.Groups) > 1 {
-			p.compare(names, reports, g.Kind+" "+g.Name, func(r *Report) *Group { return &r.Groups[i] })
+			p.compare(names, reports, g.Kind+" "+g.Name, func(r *Report) *Group { return r.like(g) })
 		}
 	}
 	p.windows(names, reports)
 	p.extras(names, reports)
 	return p.err
+}
+
+// like is the group of the report that is called as g is; an empty one if there is none, for
+// another configuration may have no such class or workload.
+func (r *Report) like(g *Group) *Group {
+	if i := slices.IndexFunc(r.Groups, func(o Group) bool { return o.Kind == g.Kind && o.Name == g.Name }); i >= 0 {
+		return &r.Groups[i]
+	}
+	return &Group{}
 }
 
 // compare prints a table of one group.
