@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -109,11 +110,22 @@ func (g *guard) changes(c *config.Config, by string) (list []proxy.Change) {
 		}
 		g.log.Log(context.Background(), level, by, "change", d.String(), "needs_restart", d.Restart)
 	}
-	for _, w := range c.Warnings() {
-		g.log.Warn(w)
-	}
+	g.warn(c, by)
 	g.log.Info(by+" done", "changes", len(list))
 	return list
+}
+
+// warn logs the warnings of c, of which a SET has only brought those that were not there.
+func (g *guard) warn(c *config.Config, by string) {
+	var known []string
+	if by != "reload" {
+		known = g.config.Warnings()
+	}
+	for _, w := range c.Warnings() {
+		if !slices.Contains(known, w) {
+			g.log.Warn(w)
+		}
+	}
 }
 
 // Settings implements proxy.Configurator.

@@ -23,3 +23,35 @@ func TestARefusedReloadIsLoggedWithItsRemedy(t *testing.T) {
 		t.Error(second)
 	}
 }
+
+// What a file is warned of is said at the start and at each reload; who types SET hears of
+// what that has brought.
+func TestSetLogsNewWarningsOnly(t *testing.T) {
+	load := func(lines string) *config.Config {
+		c, problems := config.Parse("x.toml", []byte(lines+"[upstream.main]\nurl = \"postgres://pgweir@db/postgres\"\n[database.\"*\"]\n"))
+		if problems != nil {
+			t.Fatal(problems)
+		}
+		return c
+	}
+	const trust = "listen = [\"*:6432\"]\nauth.auth_type = \"trust\"\n"
+	before, after := load(trust), load("compat = \"pgbouncer\"\n"+trust)
+	old, all := before.Warnings(), after.Warnings()
+	if len(old) == 0 || len(all) != len(old)+1 {
+		t.Fatalf("%q and %q", old, all)
+	}
+	for by, want := range map[string]int{"SET": 1, "reload": len(all)} {
+		var text strings.Builder
+		g := &guard{log: slog.New(slog.NewTextHandler(&text, nil)), config: before}
+		g.changes(after, by)
+		if n := strings.Count(text.String(), "level=WARN"); n != want || !strings.Contains(text.String(), "each refusal of the queue ends a session") {
+			t.Errorf("%s: %d warnings, want %d:\n%s", by, n, want, text.String())
+		}
+		g.config = after
+		text.Reset()
+		g.changes(after, "SET")
+		if strings.Contains(text.String(), "WARN") {
+			t.Errorf("again:\n%s", text.String())
+		}
+	}
+}
