@@ -34,7 +34,7 @@ func TestSetLogsNewWarningsOnly(t *testing.T) {
 		}
 		return c
 	}
-	const trust = "listen = [\"*:6432\"]\nauth.auth_type = \"trust\"\n"
+	const trust = "listen = [\"0.0.0.0:6432\"]\nauth.auth_type = \"trust\"\n"
 	before, after := load(trust), load("compat = \"pgbouncer\"\n"+trust)
 	old, all := before.Warnings(), after.Warnings()
 	if len(old) == 0 || len(all) != len(old)+1 {
