@@ -54,7 +54,7 @@ func (c *Config) Budget(upstream int, f Facts) Budget {
 		b.fixed(int(u.Budget), f)
 	}
 	b.divide(u.Instances)
-	reserve, note := u.reserveOf(b.Connections)
+	reserve, note := u.ReserveOf(b.Connections)
 	if reserve >= b.Connections {
 		note = fmt.Sprintf("reserve %d leaves nothing of a budget of %d: it is %d now", reserve, b.Connections, b.Connections-1)
 		reserve = b.Connections - 1
@@ -65,7 +65,7 @@ func (c *Config) Budget(upstream int, f Facts) Budget {
 		b.Users = max(0, reserve-1)
 	}
 	b.Slots = b.Connections - reserve
-	if slots := u.each(int(u.Slots)); !u.Slots.IsAuto() && slots > b.Slots {
+	if slots := u.Each(int(u.Slots)); !u.Slots.IsAuto() && slots > b.Slots {
 		b.note(fmt.Sprintf("slots %d are more than budget - reserve = %d: it is %d now", slots, b.Slots, b.Slots))
 	} else if !u.Slots.IsAuto() {
 		b.Slots = slots
@@ -73,15 +73,12 @@ func (c *Config) Budget(upstream int, f Facts) Budget {
 			b.note(fmt.Sprintf("slots %d are fewer than %d instances: together they let in more", u.Slots, u.Instances))
 		}
 	}
-	b.ConnectRate = max(b.Connections, u.each(leastRate))
+	b.ConnectRate = max(b.Connections, u.Each(leastRate))
 	if !u.ConnectRate.IsAuto() {
-		b.ConnectRate = u.each(int(u.ConnectRate))
+		b.ConnectRate = u.Each(int(u.ConnectRate))
 	}
 	return b
 }
-
-// each is the part of one instance in what is meant for all.
-func (u *Upstream) each(n int) int { return max(1, n/max(1, u.Instances)) }
 
 // divide takes the part of one of several instances.
 func (b *Budget) divide(instances int) {
@@ -131,32 +128,6 @@ func (b *Budget) fixed(n int, f Facts) {
 	if f.RoleLimit >= 0 && n > f.RoleLimit {
 		b.note(fmt.Sprintf("the budget is %d, and the role's CONNECTION LIMIT is %d", n, f.RoleLimit))
 	}
-}
-
-// smallBudget is the largest budget under which the default reserve shrinks to nothing.
-const smallBudget = 4
-
-// reserveOf is the reserve of an instance with this budget, with a note if it is not what
-// the table of defaults says.
-func (u *Upstream) reserveOf(budget int) (reserve int, note string) {
-	if u.reserveGiven || u.Reserve == 0 || budget > smallBudget {
-		return min(u.Reserve, u.each(u.Reserve)), ""
-	}
-	return 0, fmt.Sprintf("reserve shrinks from %d to 0, because the budget is only %d", u.Reserve, budget)
-}
-
-// most is the largest queue that "auto" allows however fast it drains.
-const most = 1000
-
-// WaitingBound is how many clients may wait at once: MaxWaiting, or for Auto what drains
-// within MaxWait, at most 1000 and at least 4 x slots. perSecond is the rate at which
-// transactions end; 0 means that it is not known yet.
-func (w Workload) WaitingBound(slots int, perSecond float64) int {
-	if !w.MaxWaiting.IsAuto() {
-		return int(w.MaxWaiting)
-	}
-	drained := min(w.MaxWait.Std().Seconds()*max(0, perSecond), most)
-	return max(int(drained), 4*slots)
 }
 
 // Capacity is Little's law: the transactions per second that slots can do when each takes

@@ -107,28 +107,6 @@ func TestBudgetsAddUp(t *testing.T) {
 	})
 }
 
-func TestWaitingBound(t *testing.T) {
-	auto := Workload{MaxWait: Duration(2 * time.Second), MaxWaiting: Auto}
-	for _, c := range []struct {
-		w     Workload
-		slots int
-		rate  float64
-		want  int
-	}{
-		{auto, 10, 0, 40},    // no rate known yet
-		{auto, 10, 100, 200}, // 2 s x 100/s
-		{auto, 10, 5000, 1000},
-		{auto, 10, 5, 40},
-		{auto, 300, 5000, 1200}, // 4 x slots even over 1000
-		{auto, 10, -1, 40},
-		{Workload{MaxWait: Duration(time.Second), MaxWaiting: 7}, 10, 5000, 7},
-	} {
-		if got := c.w.WaitingBound(c.slots, c.rate); got != c.want {
-			t.Errorf("%+v with %d slots at %v/s: %d, want %d", c.w, c.slots, c.rate, got, c.want)
-		}
-	}
-}
-
 func TestCapacity(t *testing.T) {
 	if got := Capacity(20, 10*time.Millisecond); got != 2000 {
 		t.Error(got)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/pgweir/pgweir/config/schema"
 )
 
 // Change is one difference between two configurations.
@@ -50,35 +52,35 @@ const (
 func Diff(before, after *Config) []Change {
 	old := map[string]Setting{}
 	sectionsBefore, sectionsAfter := map[string]bool{}, map[string]bool{}
-	for _, s := range before.sections() {
-		sectionsBefore[s.label] = true
-		for _, f := range s.fields {
+	for _, s := range schema.Sections(&before.File) {
+		sectionsBefore[s.Label] = true
+		for _, f := range s.Fields {
 			g := before.setting(s, f)
 			old[g.Key] = g
 		}
 	}
 	var list []Change
-	for _, s := range after.sections() {
-		sectionsAfter[s.label] = true
-		if !sectionsBefore[s.label] {
-			if !s.isMatch() {
-				list = append(list, Change{Key: s.label, New: added, Source: cmp.Or(after.origin[s.label], defaultSource)})
+	for _, s := range schema.Sections(&after.File) {
+		sectionsAfter[s.Label] = true
+		if !sectionsBefore[s.Label] {
+			if !s.IsMatch() {
+				list = append(list, Change{Key: s.Label, New: added, Source: cmp.Or(after.origin[s.Label], defaultSource)})
 			}
 			continue
 		}
-		for _, f := range s.fields {
+		for _, f := range s.Fields {
 			g := after.setting(s, f)
 			if c, differs := compare(old[g.Key], g); differs {
 				list = append(list, c)
 			}
 		}
 	}
-	for _, s := range before.sections() {
-		if !sectionsAfter[s.label] && !s.isMatch() {
-			list = append(list, Change{Key: s.label, Old: removed})
+	for _, s := range schema.Sections(&before.File) {
+		if !sectionsAfter[s.Label] && !s.IsMatch() {
+			list = append(list, Change{Key: s.Label, Old: removed})
 		}
 	}
-	for _, kind := range []string{workloadKind, rateKind} {
+	for _, kind := range []string{schema.WorkloadKind, schema.RateKind} {
 		if c, differs := compareOrder(kind, before, after); differs {
 			list = append(list, c)
 		}
@@ -111,7 +113,7 @@ func compareOrder(kind string, before, after *Config) (Change, bool) {
 // namesOf are the names of the workloads or rates, in their order.
 func (c *Config) namesOf(kind string) []string {
 	var names []string
-	if kind == workloadKind {
+	if kind == schema.WorkloadKind {
 		for _, w := range c.Workloads {
 			names = append(names, w.Name)
 		}
@@ -121,14 +123,4 @@ func (c *Config) namesOf(kind string) []string {
 		names = append(names, r.Name)
 	}
 	return names
-}
-
-// workload is the index of the workload of that name, or -1.
-func (c *Config) workload(name string) int {
-	for i, w := range c.Workloads {
-		if w.Name == name {
-			return i
-		}
-	}
-	return -1
 }

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pelletier/go-toml/v2/unstable"
+	"github.com/pgweir/pgweir/config/document"
+	"github.com/pgweir/pgweir/config/schema"
+	"github.com/pgweir/pgweir/config/values"
 )
 
 // Who writes what a problem proposes must not get the next problem for it.
@@ -20,7 +22,7 @@ func TestProposedValuesAreAccepted(t *testing.T) {
 				continue
 			}
 			found++
-			accept(t, file, m[1], literal(m[2]))
+			accept(t, file, m[1], document.Literal(m[2]))
 		}
 	}
 	if found < 20 {
@@ -36,13 +38,13 @@ func TestProposalsForEveryKey(t *testing.T) {
 		`"1B"`, `"4GiB"`, `"INFO"`, `"Trust"`, `"DISABLE"`, `"*:6432"`, `"postgres://db"`,
 	}
 	tried := 0
-	for _, s := range sections() {
-		for _, f := range s.fields {
+	for _, s := range schema.Kinds() {
+		for _, f := range s.Fields {
 			for _, text := range wrong {
-				for c := f.kind.set(value{node: literal(text), dir: "."}); c != nil; c = c.also {
-					if c.fix != "" {
+				for c := f.Type.Set(values.Value{Node: document.Literal(text), Dir: "."}); c != nil; c = c.Also {
+					if c.Fix != "" {
 						tried++
-						accept(t, text, f.Name, literal(c.fix))
+						accept(t, text, f.Name, document.Literal(c.Fix))
 					}
 				}
 			}
@@ -54,19 +56,19 @@ func TestProposalsForEveryKey(t *testing.T) {
 }
 
 // accept gives a value to the key of that name.
-func accept(t *testing.T, where, name string, n node) {
+func accept(t *testing.T, where, name string, n document.Node) {
 	t.Helper()
-	if n.kind == unstable.Invalid {
+	if n.Kind == document.Nothing {
 		t.Errorf("%s: the proposal for %s is not TOML", where, name)
 		return
 	}
-	for _, s := range sections() {
-		for _, f := range s.fields {
+	for _, s := range schema.Kinds() {
+		for _, f := range s.Fields {
 			if f.Name != name {
 				continue
 			}
-			if c := f.kind.set(value{node: n, dir: "."}); c != nil {
-				t.Errorf("%s: %s = %s is proposed, and refused: %s", where, name, n.text, c.message)
+			if c := f.Type.Set(values.Value{Node: n, Dir: "."}); c != nil {
+				t.Errorf("%s: %s = %s is proposed, and refused: %s", where, name, n.Text, c.Message)
 			}
 		}
 	}

@@ -63,7 +63,8 @@ func TestEveryClassHasAWait(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var list []string
 		named := map[int]time.Duration{}
-		for i, class := range classes() {
+		for i := range int(admission.Classes) {
+			class := admission.ClassAt(i)
 			if rapid.Bool().Draw(t, class.String()) {
 				named[i] = time.Duration(rapid.IntRange(1, 100_000).Draw(t, "ms")) * time.Millisecond
 				list = append(list, fmt.Sprintf("%s = \"%dms\"", class, named[i].Milliseconds()))
@@ -209,7 +210,7 @@ name = "heavy"
 per = "role"
 rate = "500ms/s"
 `
-	for _, c := range []struct{ key, value, full, want string }{
+	for _, c := range []struct{ key, Value, full, want string }{
 		{"api.max_wait", "3s", "workload.api.max_wait", `"3s"`},
 		{"api.max_wait", `{ sheddable = "20ms", critical = "2s" }`, "workload.api.max_wait", `{ critical = "2s", sheddable = "20ms" }`},
 		{"default.max_wait", `{ critical = "5s" }`, "workload.default.max_wait", `{ critical = "5s" }`},
@@ -230,13 +231,13 @@ rate = "500ms/s"
 		{"rate.1.match.tenant", `["free-*", 'x']`, "rate.1.match.tenant", `["free-*", "x"]`},
 		{"compat", "pgbouncer", "compat", `"pgbouncer"`},
 	} {
-		config, problems := with(text, map[string]string{c.key: c.value})
+		config, problems := with(text, map[string]string{c.key: c.Value})
 		if problems != nil {
-			t.Errorf("SET %s = %s: %v", c.key, c.value, problems)
+			t.Errorf("SET %s = %s: %v", c.key, c.Value, problems)
 			continue
 		}
 		if got := settingOf(t, config, c.full); got.Value != c.want || got.Source != "SET" {
-			t.Errorf("SET %s = %s: %+v, want %s", c.key, c.value, got, c.want)
+			t.Errorf("SET %s = %s: %+v, want %s", c.key, c.Value, got, c.want)
 		}
 	}
 	var b strings.Builder

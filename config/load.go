@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2/unstable"
+	"github.com/pgweir/pgweir/config/decode"
+	"github.com/pgweir/pgweir/config/document"
+	"github.com/pgweir/pgweir/config/schema"
 )
 
 // maxFile bounds the size of a configuration in bytes.
@@ -36,16 +38,16 @@ func (o Options) getenv(name string) string {
 
 // Load reads a file and checks that what it names is there. Either there are no problems,
 // or the Config is nil. ${NAME} is taken from the environment of the process.
-func Load(path string) (*Config, []Problem) { return Options{}.Load(path) }
+func Load(path string) (*Config, []document.Problem) { return Options{}.Load(path) }
 
 // LoadEnv is [Load] with an environment of the caller's. An empty variable counts as not
 // set.
-func LoadEnv(path string, getenv func(string) string) (*Config, []Problem) {
+func LoadEnv(path string, getenv func(string) string) (*Config, []document.Problem) {
 	return Options{Getenv: getenv}.Load(path)
 }
 
 // Load is [Load] with these options.
-func (o Options) Load(path string) (*Config, []Problem) {
+func (o Options) Load(path string) (*Config, []document.Problem) {
 	text, problems := Read(path)
 	if len(problems) > 0 {
 		return nil, problems
@@ -54,48 +56,46 @@ func (o Options) Load(path string) (*Config, []Problem) {
 }
 
 // Read returns the text of a file for [Options.LoadText], or the problem with it.
-func Read(path string) (text string, problems []Problem) {
+func Read(path string) (text string, problems []document.Problem) {
 	text, err := readFile(path)
 	if err != nil {
-		return "", []Problem{{File: path, Message: err.Error(), Fix: fileFix(err)}}
+		return "", []document.Problem{{File: path, Message: err.Error(), Fix: fileFix(err)}}
 	}
 	return text, nil
 }
 
 // LoadText is Load of what [Read] has returned for that path, whatever the file has by now.
-func (o Options) LoadText(path, text string) (*Config, []Problem) {
+func (o Options) LoadText(path, text string) (*Config, []document.Problem) {
 	c, d, problems := o.parse(path, text)
 	if d != nil {
-		d.checkFiles()
-		problems = d.problems
+		c.checkFiles(d)
+		problems = d.Problems()
 	}
 	if len(problems) > 0 {
-		sortProblems(problems)
 		return nil, problems
 	}
-	if isPublic(path) && d.holdsPassword() {
+	if isPublic(path) && c.holdsPassword(text) {
 		c.warn(`%s holds a password and everybody on this machine may read it: chmod 640, or write "${NAME}" and put the url into the environment`, path)
 	}
 	return c, nil
 }
 
 // checkFiles looks for the files that the configuration names.
-func (d *decoder) checkFiles() {
-	c := d.config
-	if key := "auth.auth_file"; d.fine(key) && c.Auth.File != "" {
+func (c *Config) checkFiles(d *decode.Decoder) {
+	if key := "auth.auth_file"; d.Fine(key) && c.Auth.File != "" {
 		if err := readable(c.Auth.File); err != nil {
-			d.complainAt(key, d.placeOf(key, "auth.auth_type"), c.Auth.File+": "+err.Error(), authFileFix)
+			d.Complain(key, c.Auth.File+": "+err.Error(), authFileFix, key, "auth.auth_type")
 		} else if isPublic(c.Auth.File) {
 			c.warn("%s holds passwords and everybody on this machine may read it: chmod 640", c.Auth.File)
 		}
 	}
 	for _, b := range c.Databases {
-		key := dotted(databaseKind, b.Name) + ".password_file"
-		if b.PasswordFile == "" || !d.fine(key) {
+		key := document.Dotted(schema.DatabaseKind, b.Name) + ".password_file"
+		if b.PasswordFile == "" || !d.Fine(key) {
 			continue
 		}
 		if err := readable(b.PasswordFile); err != nil {
-			d.complainAt(key, d.placeOf(key), b.PasswordFile+": "+err.Error(), "")
+			d.Complain(key, b.PasswordFile+": "+err.Error(), "", key)
 		} else if isPublic(b.PasswordFile) {
 			c.warn("%s holds a password and everybody on this machine may read it: chmod 640", b.PasswordFile)
 		}
@@ -160,16 +160,18 @@ func fileFix(err error) string {
 // Parse reads the text of a configuration. name is for problems, and relative paths start
 // at its directory; no file is opened. Either there are no problems, or the Config is nil.
 // ${NAME} is taken from the environment of the process.
-func Parse(name string, data []byte) (*Config, []Problem) { return Options{}.Parse(name, data) }
+func Parse(name string, data []byte) (*Config, []document.Problem) {
+	return Options{}.Parse(name, data)
+}
 
 // ParseEnv is [Parse] with an environment of the caller's. An empty variable counts as not
 // set.
-func ParseEnv(name string, data []byte, getenv func(string) string) (*Config, []Problem) {
+func ParseEnv(name string, data []byte, getenv func(string) string) (*Config, []document.Problem) {
 	return Options{Getenv: getenv}.Parse(name, data)
 }
 
 // Parse is [Parse] with these options.
-func (o Options) Parse(name string, data []byte) (*Config, []Problem) {
+func (o Options) Parse(name string, data []byte) (*Config, []document.Problem) {
 	c, _, problems := o.parse(name, string(data))
 	if len(problems) > 0 {
 		return nil, problems
@@ -177,47 +179,36 @@ func (o Options) Parse(name string, data []byte) (*Config, []Problem) {
 	return c, nil
 }
 
-// parse is the common part of loading and parsing.
-func (o Options) parse(name, text string) (*Config, *decoder, []Problem) {
+// parse is the common part of loading and parsing. The Config lacks what [Config.finish]
+// prepares if there are problems, and is nil if nothing was read.
+func (o Options) parse(name, text string) (*Config, *decode.Decoder, []document.Problem) {
 	text = strings.TrimPrefix(text, "\ufeff")
-	src := &source{name: name, text: text, dir: filepath.Dir(name)}
 	if len(text) > maxFile {
-		return nil, nil, []Problem{{File: name, Message: fmt.Sprintf("has more than %d bytes", maxFile)}}
+		return nil, nil, []document.Problem{{File: name, Message: fmt.Sprintf("has more than %d bytes", maxFile)}}
 	}
-	d := newDecoder(src, o.getenv)
-	doc, problems := read(src)
-	d.problems = problems
-	d.decode(doc)
-	d.override(o.Set)
-	if !doc.broken { // else what seems to be missing may be in the part that could not be read
-		d.check()
+	d := decode.File(&document.Source{Name: name, Text: text, Dir: filepath.Dir(name)}, o.getenv, o.Set)
+	c := &Config{File: *d.File}
+	problems := d.Problems()
+	if len(problems) == 0 {
+		c.finish(d)
 	}
-	d.finish()
-	return d.config, d, d.problems
+	return c, d, problems
 }
 
-// finish prepares what is asked of a configuration often, if it is one.
-func (d *decoder) finish() {
-	sortProblems(d.problems)
-	if len(d.problems) > 0 {
-		return
-	}
-	c := d.config
+// finish prepares what is asked of a configuration often.
+func (c *Config) finish(d *decode.Decoder) {
 	c.matcher = newMatcher(c.Workloads)
 	c.rates = newRates(c.Rates)
 	c.indexRoles()
-	c.origin = map[string]string{}
-	for key, at := range d.given {
-		c.origin[key] = at.src.origin(at.span)
-	}
+	c.origin = d.Origins()
 	c.findWarnings()
 }
 
 // holdsPassword reports whether the text itself has a password in it, rather than the name
 // of a variable.
-func (d *decoder) holdsPassword() bool {
-	for _, u := range d.config.Upstreams {
-		if u.URL.Password.IsSet() && strings.Contains(d.src.text, u.URL.Password.Reveal()) {
+func (c *Config) holdsPassword(text string) bool {
+	for _, u := range c.Upstreams {
+		if u.URL.Password.IsSet() && strings.Contains(text, u.URL.Password.Reveal()) {
 			return true
 		}
 	}
@@ -228,46 +219,18 @@ func (d *decoder) holdsPassword() bool {
 // every database's clients to the Postgres of the URL, and lets in exactly the URL's role
 // with the URL's password. The budget is "auto". Problems say "URL" for the file's name and
 // never contain the password.
-func FromURL(url string) (*Config, []Problem) { return Options{}.FromURL(url) }
+func FromURL(url string) (*Config, []document.Problem) { return Options{}.FromURL(url) }
 
 // FromURL is [FromURL] with these options.
-func (o Options) FromURL(url string) (*Config, []Problem) {
-	d := newDecoder(&source{name: urlSource, text: url}, o.getenv)
-	const upstream = "main"
-	everything := span{0, len(url)}
-	d.countNames(document{sections: []section{
-		{path: []string{upstreamKind, upstream}, at: everything}, {path: []string{databaseKind, anyDatabase}, at: everything},
-	}})
-	d.decode(document{})
-	c := d.config
-	u := &c.Upstreams[0]
-	for problem := postgresURL(&u.URL).set(value{node: node{kind: unstable.String, text: url}}); problem != nil; problem = problem.also {
-		at := problem.at
-		if !at.known() {
-			at = everything
-		}
-		d.complain("", at, problem.message, problem.advice)
+func (o Options) FromURL(url string) (*Config, []document.Problem) {
+	d := decode.URL(url, o.getenv, o.Set)
+	if problems := d.Problems(); len(problems) > 0 {
+		return nil, problems
 	}
-	if sortProblems(d.problems); len(d.problems) > 0 {
-		return nil, d.problems
-	}
-	c.Auth = Auth{Type: Scram, User: u.URL.User, Password: u.URL.Password}
-	if !u.URL.Password.IsSet() {
-		c.Auth.Type = Trust
-	}
-	d.given[dotted(upstreamKind, upstream)+".url"] = d.here(everything)
-	d.given["auth.auth_type"] = d.here(everything)
-	d.override(o.Set)
-	d.check()
-	d.finish()
-	if len(d.problems) > 0 {
-		return nil, d.problems
-	}
-	if c.Auth.Type == Trust {
-		c.warn("the URL has no password, so whoever reaches %s is let in as role %s", c.Listen[0].Address, u.URL.User)
+	c := &Config{File: *d.File}
+	c.finish(d)
+	if c.Auth.Type == schema.Trust {
+		c.warn("the URL has no password, so whoever reaches %s is let in as role %s", c.Listen[0].Address, c.Upstreams[0].URL.User)
 	}
 	return c, nil
 }
-
-// urlSource is the name of a URL that takes the place of a file.
-const urlSource = "URL"

@@ -2,34 +2,11 @@ package config
 
 import (
 	"net/netip"
-	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/pgweir/pgweir/config/schema"
 )
-
-// Match says which clients belong to a workload. Of each list one element has to fit, and
-// an empty list fits everybody; so the zero Match is everybody.
-type Match struct {
-	Role            []string       // globs for the role of the client
-	Database        []string       // globs for the name that the client asked for
-	ApplicationName []string       // globs
-	Client          []netip.Prefix // its address
-	Unix            bool           // or it came by a Unix socket
-}
-
-// Everybody reports whether m leaves nobody out. Lists of addresses are not looked into.
-func (m Match) Everybody() bool {
-	return len(m.Client) == 0 && !m.Unix && fitsAll(m.Role) && fitsAll(m.Database) && fitsAll(m.ApplicationName)
-}
-
-// fitsAll reports whether any text fits the globs.
-func fitsAll(globs []string) bool { return len(globs) == 0 || slices.Contains(globs, "*") }
-
-// equal reports whether both have the same lists.
-func (m Match) equal(other Match) bool {
-	return slices.Equal(m.Role, other.Role) && slices.Equal(m.Database, other.Database) &&
-		slices.Equal(m.ApplicationName, other.ApplicationName) && slices.Equal(m.Client, other.Client) && m.Unix == other.Unix
-}
 
 // WorkloadOf is the workload of a client, as an index into Workloads: the first that
 // matches. database is the name that the client asked for; the zero client is a Unix
@@ -59,7 +36,7 @@ type rule struct {
 }
 
 // newRule prepares a Match.
-func newRule(m Match) rule {
+func newRule(m schema.Match) rule {
 	return rule{
 		role: newPatterns(m.Role), database: newPatterns(m.Database),
 		application: newPatterns(m.ApplicationName), client: m.Client, unix: m.Unix,
@@ -67,7 +44,7 @@ func newRule(m Match) rule {
 }
 
 // newMatcher prepares the workloads of a configuration.
-func newMatcher(list []Workload) *matcher {
+func newMatcher(list []schema.Workload) *matcher {
 	m := &matcher{byRole: map[string][]int{}, byApplication: map[string][]int{}, byDatabase: map[string][]int{}}
 	for i, w := range list {
 		r := newRule(w.Match)
@@ -143,7 +120,7 @@ type patterns struct {
 
 // newPatterns sorts the globs of a list.
 func newPatterns(list []string) patterns {
-	if fitsAll(list) {
+	if schema.FitsAll(list) {
 		return patterns{}
 	}
 	p := patterns{words: map[string]struct{}{}}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pgweir/pgweir/config/document"
 )
 
 // several has more than one of everything.
@@ -42,7 +44,7 @@ match = { role = ["cron"] }
 `
 
 // with parses a text with what was typed at the console.
-func with(text string, set map[string]string) (*Config, []Problem) {
+func with(text string, set map[string]string) (*Config, []document.Problem) {
 	return Options{Getenv: testEnv, Set: set}.Parse("pgweir.toml", []byte(text))
 }
 
@@ -58,7 +60,7 @@ func settingOf(t *testing.T, c *Config, key string) Setting {
 }
 
 func TestSET(t *testing.T) {
-	for _, c := range []struct{ text, key, value, full, want string }{
+	for _, c := range []struct{ text, key, Value, full, want string }{
 		{least, "max_wait", "500ms", "workload.default.max_wait", `"500ms"`},
 		{least, "max_wait", "'500ms'", "workload.default.max_wait", `"500ms"`},
 		{least, "max_wait", `"500ms"`, "workload.default.max_wait", `"500ms"`},
@@ -80,17 +82,17 @@ func TestSET(t *testing.T) {
 		{several, "api.role", `["app2"]`, "workload.api.match.role", `["app2"]`},
 		{several, `database."*".dbname`, "x", `database."*".dbname`, `"x"`},
 	} {
-		set := map[string]string{c.key: c.value}
+		set := map[string]string{c.key: c.Value}
 		if c.key == "password_command" {
 			set["database.user"] = "x" // whose password it is
 		}
 		config, problems := with(c.text, set)
 		if problems != nil {
-			t.Errorf("SET %s = %s: %v", c.key, c.value, problems)
+			t.Errorf("SET %s = %s: %v", c.key, c.Value, problems)
 			continue
 		}
 		if got := settingOf(t, config, c.full); got.Value != c.want || got.Source != "SET" {
-			t.Errorf("SET %s = %s: %+v, want %s", c.key, c.value, got, c.want)
+			t.Errorf("SET %s = %s: %+v, want %s", c.key, c.Value, got, c.want)
 		}
 		if full, err := config.Resolve(c.key); err != nil || full != c.full {
 			t.Errorf("%s is resolved to %q, %v; want %s", c.key, full, err, c.full)
@@ -130,7 +132,7 @@ func TestSETIsRefused(t *testing.T) {
 		{"max_logins": "${WORD}"},
 		{"max_logins": "${UNSET}"},
 		{"workload.gone.max_wait": "1s"},
-		{"max_wait": strings.Repeat("x", maxOverride)},
+		{"max_wait": strings.Repeat("x", (64 << 10))},
 	} {
 		c, problems := with(several, set)
 		if c != nil || len(problems) == 0 {

@@ -3,6 +3,9 @@ package config
 import (
 	"cmp"
 	"strings"
+
+	"github.com/pgweir/pgweir/config/decode"
+	"github.com/pgweir/pgweir/config/schema"
 )
 
 // Reloadable tells whether a reload applies a new value of a key.
@@ -33,8 +36,8 @@ const defaultSource = "default"
 // Settings are all keys of all sections with their values, in the order of a file.
 func (c *Config) Settings() []Setting {
 	var list []Setting
-	for _, s := range c.sections() {
-		for _, f := range s.fields {
+	for _, s := range schema.Sections(&c.File) {
+		for _, f := range s.Fields {
 			list = append(list, c.setting(s, f))
 		}
 	}
@@ -42,24 +45,29 @@ func (c *Config) Settings() []Setting {
 }
 
 // setting is one of them.
-func (c *Config) setting(s sectionKeys, f field) Setting {
-	key := s.keyOf(f.Name)
+func (c *Config) setting(s schema.Section, f schema.Field) Setting {
+	key := s.KeyOf(f.Name)
 	g := Setting{
-		Key: key, Value: f.kind.get(), Default: f.Default, Source: cmp.Or(c.origin[key], defaultSource),
+		Key: key, Value: f.Type.Get(), Default: f.Default, Source: cmp.Or(c.origin[key], defaultSource),
 		Unit: f.Unit, Doc: f.Doc, Reload: Yes,
 	}
 	if f.Restart {
 		g.Reload = Restart
 	}
 	g.secret = g.Value
-	if f.kind.reveal != nil {
-		g.secret = f.kind.reveal()
+	if f.Type.Reveal != nil {
+		g.secret = f.Type.Reveal()
 	}
 	if g.Default == "" && g.Source == defaultSource {
 		g.Default = g.Value // it follows from the rest: the only upstream, the programs of "tools"
 	}
 	return g
 }
+
+// Resolve finds the full name of a key, such as "workload.api.max_wait", from a part of it
+// such as "max_wait" or "api.max_wait", if only one key fits. The built-in workload "tools"
+// has to be named. The error is a [Problem].
+func (c *Config) Resolve(key string) (string, error) { return decode.Resolve(&c.File, key) }
 
 // String is the setting as a line of the file.
 func (s Setting) String() string { return s.Key + " = " + s.Value }

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/pgweir/pgweir/config/schema"
+	"github.com/pgweir/pgweir/config/values"
 )
 
 // Warnings are things that work and that somebody will regret. The order is fixed.
@@ -34,7 +37,7 @@ func (c *Config) findWarnings() {
 	for i := range c.Rates {
 		c.warnOfRate(&c.Rates[i])
 	}
-	if c.Compat == PgBouncerCompat {
+	if c.Compat == schema.PgBouncerCompat {
 		c.warn(`compat = "pgbouncer": each refusal of the queue ends a session, and its client comes back with a login`)
 	}
 }
@@ -42,16 +45,16 @@ func (c *Config) findWarnings() {
 // warnOfListeners looks at who can reach what.
 func (c *Config) warnOfListeners() {
 	open := c.openToOthers()
-	if c.Auth.Type == Trust && open != "" {
+	if c.Auth.Type == schema.Trust && open != "" {
 		c.warn(`auth_type = "trust" lets in whoever reaches %s as any role`, open)
 	}
-	if c.Auth.Type == Password && open != "" {
+	if c.Auth.Type == schema.Password && open != "" {
 		c.warn(`auth_type = "password" sends passwords in clear to %s; "scram-sha-256" does not`, open)
 	}
 	switch {
 	case !c.HTTP.IsSet():
 		c.warn(`http = "none": nobody sees metrics, health or the status page`)
-	case open != "" && c.HTTP.isLoopback():
+	case open != "" && c.HTTP.IsLoopback():
 		c.warn("clients come to %s from other machines, and metrics and /readyz can only be read on this one, at %s", open, c.HTTP)
 	}
 }
@@ -59,7 +62,7 @@ func (c *Config) warnOfListeners() {
 // openToOthers is the first TCP listener that other machines can reach, or "".
 func (c *Config) openToOthers() string {
 	for _, l := range c.Listen {
-		if !l.isLoopback() {
+		if !l.IsLoopback() {
 			return l.Address
 		}
 	}
@@ -67,8 +70,8 @@ func (c *Config) openToOthers() string {
 }
 
 // warnOfUpstream looks at what an upstream is for.
-func (c *Config) warnOfUpstream(u *Upstream) {
-	if !slices.ContainsFunc(c.Databases, func(d Database) bool { return d.Upstream == u.Name }) {
+func (c *Config) warnOfUpstream(u *schema.Upstream) {
+	if !slices.ContainsFunc(c.Databases, func(d schema.Database) bool { return d.Upstream == u.Name }) {
 		c.warn("no database uses upstream %q", u.Name)
 	}
 	if c.ReusePort && u.Budget.IsAuto() {
@@ -92,15 +95,15 @@ const manySlots = 200
 
 // longWait is how long a client may wait that does not call itself patient, before
 // somebody asks whether it still wants the answer.
-const longWait = Duration(10 * time.Second)
+const longWait = values.Duration(10 * time.Second)
 
 // warnOfWorkload looks at what is left for the clients of a workload.
-func (c *Config) warnOfWorkload(w *Workload) {
+func (c *Config) warnOfWorkload(w *schema.Workload) {
 	name := strconv.Quote(w.Name)
 	if w.Part == 0 && !w.BuiltIn {
 		c.warn("workload %s has no part of its own, only what others lend", name)
 	}
-	if w.Part == 0 && w.BuiltIn && w.Name == defaultWorkload {
+	if w.Part == 0 && w.BuiltIn && w.Name == schema.DefaultWorkload {
 		c.warn("the shares leave nothing for the clients that no workload matches; they get only what others lend")
 	}
 	if w.MaxWait > longWait && !w.Patient {

@@ -2,94 +2,18 @@ package config
 
 import (
 	"fmt"
-	"math"
+	"slices"
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
+	"github.com/pgweir/pgweir/config/schema"
+	"github.com/pgweir/pgweir/config/values"
 )
 
-// shared is a configuration whose workloads have these shares.
-func shared(shares []Share) *Config {
-	var c Config
-	for i, s := range shares {
-		c.Workloads = append(c.Workloads, Workload{Name: fmt.Sprint(i), Share: s})
-	}
-	return &c
-}
-
-func TestParts(t *testing.T) {
-	for _, c := range []struct {
-		shares []Share
-		n      int
-		want   string
-	}{
-		{[]Share{AutoShare}, 7, "[7]"},
-		{[]Share{6000, AutoShare, AutoShare}, 10, "[6 2 2]"},
-		{[]Share{AutoShare, AutoShare, AutoShare}, 10, "[4 3 3]"}, // 33.34%, 33.33%, 33.33%
-		{[]Share{1000, 9000}, 5, "[1 4]"},                         // 0.5 and 4.5: the first of equals
-		{[]Share{1000, 9000}, 1, "[0 1]"},
-		{[]Share{2000, 3000}, 10, "[2 3]"}, // and half of it is nobody's
-		{[]Share{10000, AutoShare}, 10, "[10 0]"},
-		{[]Share{0, AutoShare}, 10, "[0 10]"},
-	} {
-		config := shared(c.shares)
-		config.divideShares(func(*Workload) bool { return false })
-		if got := fmt.Sprint(config.Parts(c.n)); got != c.want {
-			t.Errorf("%v of %d: %s, want %s", c.shares, c.n, got, c.want)
-		}
-	}
-}
-
-func TestPartsAddUp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		left := whole
-		var shares []Share
-		auto := false
-		for range rapid.IntRange(1, 12).Draw(t, "workloads") {
-			s := Share(rapid.IntRange(-1, int(left)).Draw(t, "share"))
-			if s.IsAuto() {
-				auto = true
-			} else {
-				left -= s
-			}
-			shares = append(shares, s)
-		}
-		c := shared(shares)
-		c.divideShares(func(*Workload) bool { return false })
-		sum := Share(0)
-		least, most := whole, Share(0)
-		for i, w := range c.Workloads {
-			sum += w.Part
-			if !shares[i].IsAuto() && w.Part != shares[i] {
-				t.Fatalf("%v has become %v", shares[i], w.Part)
-			}
-			if shares[i].IsAuto() {
-				least, most = min(least, w.Part), max(most, w.Part)
-			}
-		}
-		if auto && (sum != whole || most-least > 1) {
-			t.Fatalf("the parts add up to %v; those of auto are %v to %v", sum, least, most)
-		}
-		n := rapid.IntRange(0, 3000).Draw(t, "slots")
-		total := 0
-		for i, part := range c.Parts(n) {
-			exact := c.Workloads[i].Part.Fraction() * float64(n)
-			if float64(part) < math.Floor(exact-1e-9) || float64(part) > math.Ceil(exact+1e-9) {
-				t.Fatalf("%d of %d, exactly %v", part, n, exact)
-			}
-			total += part
-		}
-		if exact := sum.Fraction() * float64(n); total > n || float64(total) < math.Floor(exact) {
-			t.Fatalf("%d of %d, exactly %v", total, n, exact)
-		}
-	})
-}
-
 func TestToolsTakeWhatIsLeft(t *testing.T) {
-	for share, want := range map[string]Share{"50%": 1000, "90%": 1000, "95%": 500, "100%": 0} {
+	for share, want := range map[string]values.Share{"50%": 1000, "90%": 1000, "95%": 500, "100%": 0} {
 		c := withWorkloads(t, "[[workload]]\nshare = \""+share+"\"\n")
-		if tools := c.Workloads[c.workload(toolsWorkload)]; tools.Part != want || tools.Share != 1000 {
+		if tools := c.Workloads[slices.IndexFunc(c.Workloads, func(w schema.Workload) bool { return w.Name == schema.ToolsWorkload })]; tools.Part != want || tools.Share != 1000 {
 			t.Errorf("%s for default: %v for tools", share, tools.Part)
 		}
 	}

@@ -27,7 +27,7 @@ type layer struct {
 // layers is the architecture's table. A package that is not in it fails the test: it has
 // to be given a place first.
 func layers() map[string]layer {
-	core := []string{"wire", "wire/scram", "wire/sqltext", "wire/relay", "admission", "admission/quota", "costlimit", "pool", "config"}
+	core := []string{"wire", "wire/scram", "wire/sqltext", "wire/relay", "admission", "admission/quota", "costlimit", "pool", "config", "config/schema", "config/values"}
 	front := append(slices.Clone(core), "admission/fleet", "admission/fleet/pgstore", "config/pgbouncer",
 		"cmd/internal/loop", "cmd/internal/session", "cmd/internal/login", "cmd/internal/upstream")
 	over := append(slices.Clone(front), "cmd/internal/proxy")
@@ -41,15 +41,21 @@ func layers() map[string]layer {
 		"admission/quota":   {level: 0},
 		"costlimit":         {level: 0},
 		"cmd/internal/loop": {level: 0},
+		"config/document":   {level: 0},
 
+		"config/values":   {level: 1, may: []string{"config/document"}},
 		"wire":            {level: 1, may: []string{"wire/scram"}},
 		"admission/fleet": {level: 1, may: []string{"admission"}},
 
 		"wire/relay":              {level: 2, may: []string{"wire", "wire/sqltext"}},
 		"admission/fleet/pgstore": {level: 2, may: []string{"admission", "admission/fleet"}},
 
+		"config/endpoint": {level: 2, may: []string{"config/document", "config/values"}},
+
 		"pool":             {level: 3, may: []string{"wire", "wire/relay", "admission"}},
-		"config":           {level: 3, may: []string{"admission", "admission/fleet", "admission/quota", "costlimit", "pool", "wire"}},
+		"config/schema":    {level: 3, may: []string{"admission", "config/document", "config/values", "config/endpoint"}},
+		"config/decode":    {level: 3, may: []string{"config/document", "config/values", "config/endpoint", "config/schema"}},
+		"config":           {level: 3, may: []string{"admission", "admission/fleet", "admission/quota", "costlimit", "pool", "wire", "config/document", "config/values", "config/endpoint", "config/schema", "config/decode"}},
 		"config/pgbouncer": {level: 3, may: []string{"config"}},
 
 		"cmd/internal/session":  {level: 4, may: core},

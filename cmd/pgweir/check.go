@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/pgweir/pgweir/config"
+	"github.com/pgweir/pgweir/config/schema"
 )
 
 func checkCommand() command {
@@ -48,10 +49,10 @@ func check(_ context.Context, e *env, args []string) int {
 	case *reference && len(rest) > 0:
 		return e.misuse("--reference needs no file")
 	case *defaults:
-		e.printf("%s", config.Defaults())
+		e.printf("%s", schema.Defaults())
 		return exitOK
 	case *reference:
-		e.printf("%s", config.Reference())
+		e.printf("%s", schema.Reference())
 		return exitOK
 	case len(rest) == 0:
 		return e.misuse("which file? pgweir check --defaults prints one to start from")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pgweir/pgweir/config"
+	"github.com/pgweir/pgweir/config/schema"
 )
 
 // What the README says about keys is what the schema says: pgweir check --reference.
@@ -24,10 +24,10 @@ func TestREADMEHasTheReference(t *testing.T) {
 	if len(parts) != 3 {
 		t.Fatalf("the README has %s %d times, want 2", mark, len(parts)-1)
 	}
-	if diff := cmp.Diff(config.Reference(), strings.TrimLeft(parts[1], "\n")); diff != "" {
+	if diff := cmp.Diff(schema.Reference(), strings.TrimLeft(parts[1], "\n")); diff != "" {
 		t.Errorf("the README differs from pgweir check --reference (-want +got):\n%s", diff)
 	}
-	if r := pgweir(t, nil, "check", "--reference"); r.code != exitOK || r.stdout != config.Reference() {
+	if r := pgweir(t, nil, "check", "--reference"); r.code != exitOK || r.stdout != schema.Reference() {
 		t.Errorf("%+v", r)
 	}
 }

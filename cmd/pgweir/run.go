@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/pgweir/pgweir/config"
+	"github.com/pgweir/pgweir/config/values"
 )
 
 // Exit codes of every subcommand.
@@ -87,7 +87,7 @@ func unknownCommand(w io.Writer, name string, list []command) int {
 		names[i] = c.name
 	}
 	_, _ = fmt.Fprintf(w, "pgweir: %q is not a command", name)
-	if near := config.Nearest(name, names); near != "" {
+	if near := values.Nearest(name, names); near != "" {
 		_, _ = fmt.Fprintf(w, "; did you mean %q?", near)
 	}
 	_, _ = fmt.Fprintf(w, "\nThe commands are: %s. See pgweir help.\n", strings.Join(names, ", "))

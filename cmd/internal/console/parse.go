@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pgweir/pgweir/config"
+	"github.com/pgweir/pgweir/config/values"
 	"github.com/pgweir/pgweir/wire"
 )
 
@@ -95,7 +95,7 @@ func (c *Console) unknown(t token) error {
 	for v := range verbs() {
 		known = append(known, v)
 	}
-	near := config.Nearest(strings.ToUpper(t.text), sorted(known))
+	near := values.Nearest(strings.ToUpper(t.text), sorted(known))
 	if _, ok := c.views[strings.ToUpper(t.text)]; ok && near == "" {
 		near = "SHOW " + strings.ToUpper(t.text)
 	}
@@ -182,11 +182,11 @@ func (c *Console) show(s statement) (command, error) {
 	if p, ok := alias(name); ok {
 		return command{verb: "PARAMETER", arg: p}, nil
 	}
-	if first := strings.ToUpper(parts[0]); len(parts) > 1 && c.views[first] != nil && config.Nearest(name, c.names) == "" {
+	if first := strings.ToUpper(parts[0]); len(parts) > 1 && c.views[first] != nil && values.Nearest(name, c.names) == "" {
 		return command{}, syntax(rest[1].from, "SHOW %s takes nothing behind it", first)
 	}
 	f := syntax(rest[0].from, "SHOW does not know %s", shorten(s.from(1)))
-	switch near := config.Nearest(name, c.names); {
+	switch near := values.Nearest(name, c.names); {
 	case name == "FDS":
 		f.code = wire.CodeFeatureNotSupported
 		return command{}, f.because("PgBouncer hands its sockets over with it. Start a second pgweir on the same port (so_reuseport) and end the first with SHUTDOWN WAIT_FOR_CLIENTS.")

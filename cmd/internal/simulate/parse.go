@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgweir/pgweir/config"
+	"github.com/pgweir/pgweir/config/values"
 )
 
 // limits of what makes sense, and keeps sums from running over.
@@ -80,7 +80,7 @@ func duration(text string) (time.Duration, error) {
 	if text == "0" || text == "0s" {
 		return 0, nil
 	}
-	d, err := config.ParseDuration(text)
+	d, err := values.ParseDuration(text)
 	if err != nil || d.IsNone() {
 		return 0, fmt.Errorf("%q is not a duration such as 50ms", text)
 	}
@@ -104,8 +104,8 @@ func parseStream(text string) (*spec, error) {
 		key, value, found := strings.Cut(strings.TrimSpace(pair), "=")
 		set, known := streamKeys()[key]
 		switch {
-		case !known && config.Nearest(key, streamKeyNames()) != "":
-			return nil, fmt.Errorf("%q is not a property of a stream; did you mean %q?", key, config.Nearest(key, streamKeyNames()))
+		case !known && values.Nearest(key, streamKeyNames()) != "":
+			return nil, fmt.Errorf("%q is not a property of a stream; did you mean %q?", key, values.Nearest(key, streamKeyNames()))
 		case !known:
 			return nil, fmt.Errorf("%q is not a property of a stream: there are %s", key, strings.Join(streamKeyNames(), ", "))
 		case !found || value == "":
@@ -266,7 +266,7 @@ func whole(to *int, text string, least, most int) error {
 
 // percent reads a share such as 75%.
 func percent(text string) (float64, error) {
-	s, err := config.ParseShare(text)
+	s, err := values.ParseShare(text)
 	if err != nil || s == 0 {
 		return 0, fmt.Errorf("%q is not a share such as 75%%", text)
 	}

@@ -1,0 +1,47 @@
+package decode
+
+import (
+	"slices"
+)
+
+// laterKey is a key of the design that this version does not have.
+type laterKey struct {
+	section string // "" for the top
+	name    string
+	already string // the value that says what this version does anyway, as TOML; "" if there is none
+}
+
+// laterKeys are refused, because ignoring them would promise what is not kept; but a value
+// that asks for nothing more than this version does is accepted.
+func laterKeys() []laterKey {
+	return []laterKey{
+		{"tls", "cert_file", ""},
+		{"tls", "key_file", ""},
+		{"tls", "ca_file", `"none"`},
+		{"auth", "auth_query", `"none"`},
+		{"auth", "auth_query_age", ""},
+		{"auth", "hba_file", `"none"`},
+		{"auth", "ident_file", `"none"`},
+		{"workload", "max_pinned", ""},
+		{"role", "statement_timeout", `"none"`},
+		{"role", "ceiling", "false"},
+		{"role", "transaction_timeout", `"none"`},
+		{"role", "idle_in_transaction_session_timeout", `"none"`},
+		{"role", "lock_timeout", `"none"`},
+		{"role", "max_clients", `"none"`},
+		{"role", "max_server_connections", `"none"`},
+	}
+}
+
+// laterSections are the sections of the design that this version does not have.
+func laterSections() []string { return []string{"cost"} }
+
+// findLater looks up a key.
+func findLater(section, key string) (laterKey, bool) {
+	list := laterKeys()
+	i := slices.IndexFunc(list, func(k laterKey) bool { return k.section == section && k.name == key })
+	if i < 0 {
+		return laterKey{}, false
+	}
+	return list[i], true
+}

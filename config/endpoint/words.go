@@ -1,0 +1,24 @@
+package endpoint
+
+// SSLMode is libpq's sslmode.
+type SSLMode string
+
+// The modes of this version. It speaks no TLS, so Prefer ends up in clear, as it does with
+// a Postgres that has no certificate.
+const (
+	Disable SSLMode = "disable"
+	Prefer  SSLMode = "prefer"
+)
+
+// SessionAttrs is libpq's target_session_attrs: which of several hosts will do.
+type SessionAttrs string
+
+// The values of libpq.
+const (
+	AnySession    SessionAttrs = "any"
+	ReadWrite     SessionAttrs = "read-write"     // accepts writes by default
+	ReadOnly      SessionAttrs = "read-only"      // does not
+	Primary       SessionAttrs = "primary"        // is not in recovery
+	Standby       SessionAttrs = "standby"        // is
+	PreferStandby SessionAttrs = "prefer-standby" // a standby, or else any
+)
