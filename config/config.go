@@ -1,8 +1,6 @@
 package config
 
-import (
-	"github.com/pgweir/pgweir/config/schema"
-)
+import "github.com/pgweir/pgweir/config/schema"
 
 // Config is a configuration without contradictions. Nothing changes it after it has been
 // read, so it may be shared.
@@ -13,7 +11,7 @@ type Config struct {
 	matcher   *matcher
 	rates     []rule            // what Rates ask of a client
 	roles     map[string]int    // indices of Roles by name
-	otherRole schema.Role       // of those without a section
+	otherRole Role              // of those without a section
 	origin    map[string]string // where the keys and sections that are not defaults come from
 }
 
@@ -21,7 +19,7 @@ type Config struct {
 // Upstreams, and the database's name there. It reports false for a name that no one
 // configured.
 func (c *Config) Route(database string) (upstream int, dbname string, ok bool) {
-	var found *schema.Database
+	var found *Database
 	for i := range c.Databases {
 		switch d := &c.Databases[i]; d.Name {
 		case database:

@@ -28,7 +28,7 @@ func FuzzFromURL(f *testing.F) {
 			return
 		}
 		sound(t, c)
-		var again endpoint.URL
+		var again URL
 		if problem := endpoint.PostgresURL(&again).Set(values.Value{Node: document.Literal(settingOf(t, c, "upstream.main.url").secret)}); problem != nil {
 			t.Fatalf("%q is read as %q, which is refused: %s", text, c.Upstreams[0].URL.Reveal(), problem.Message)
 		}
@@ -57,12 +57,12 @@ func TestNoProblemShowsThePassword(t *testing.T) {
 	})
 }
 
-func problemsOf(text string) []document.Problem {
+func problemsOf(text string) []Problem {
 	_, problems := FromURL(text)
 	return problems
 }
 
-func problemsOfFile(text string) []document.Problem {
+func problemsOfFile(text string) []Problem {
 	_, problems := Parse("x.toml", []byte(text))
 	return problems
 }

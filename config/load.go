@@ -38,16 +38,16 @@ func (o Options) getenv(name string) string {
 
 // Load reads a file and checks that what it names is there. Either there are no problems,
 // or the Config is nil. ${NAME} is taken from the environment of the process.
-func Load(path string) (*Config, []document.Problem) { return Options{}.Load(path) }
+func Load(path string) (*Config, []Problem) { return Options{}.Load(path) }
 
 // LoadEnv is [Load] with an environment of the caller's. An empty variable counts as not
 // set.
-func LoadEnv(path string, getenv func(string) string) (*Config, []document.Problem) {
+func LoadEnv(path string, getenv func(string) string) (*Config, []Problem) {
 	return Options{Getenv: getenv}.Load(path)
 }
 
 // Load is [Load] with these options.
-func (o Options) Load(path string) (*Config, []document.Problem) {
+func (o Options) Load(path string) (*Config, []Problem) {
 	text, problems := Read(path)
 	if len(problems) > 0 {
 		return nil, problems
@@ -56,16 +56,16 @@ func (o Options) Load(path string) (*Config, []document.Problem) {
 }
 
 // Read returns the text of a file for [Options.LoadText], or the problem with it.
-func Read(path string) (text string, problems []document.Problem) {
+func Read(path string) (text string, problems []Problem) {
 	text, err := readFile(path)
 	if err != nil {
-		return "", []document.Problem{{File: path, Message: err.Error(), Fix: fileFix(err)}}
+		return "", []Problem{{File: path, Message: err.Error(), Fix: fileFix(err)}}
 	}
 	return text, nil
 }
 
 // LoadText is Load of what [Read] has returned for that path, whatever the file has by now.
-func (o Options) LoadText(path, text string) (*Config, []document.Problem) {
+func (o Options) LoadText(path, text string) (*Config, []Problem) {
 	c, d, problems := o.parse(path, text)
 	if d != nil {
 		c.checkFiles(d)
@@ -160,18 +160,18 @@ func fileFix(err error) string {
 // Parse reads the text of a configuration. name is for problems, and relative paths start
 // at its directory; no file is opened. Either there are no problems, or the Config is nil.
 // ${NAME} is taken from the environment of the process.
-func Parse(name string, data []byte) (*Config, []document.Problem) {
+func Parse(name string, data []byte) (*Config, []Problem) {
 	return Options{}.Parse(name, data)
 }
 
 // ParseEnv is [Parse] with an environment of the caller's. An empty variable counts as not
 // set.
-func ParseEnv(name string, data []byte, getenv func(string) string) (*Config, []document.Problem) {
+func ParseEnv(name string, data []byte, getenv func(string) string) (*Config, []Problem) {
 	return Options{Getenv: getenv}.Parse(name, data)
 }
 
 // Parse is [Parse] with these options.
-func (o Options) Parse(name string, data []byte) (*Config, []document.Problem) {
+func (o Options) Parse(name string, data []byte) (*Config, []Problem) {
 	c, _, problems := o.parse(name, string(data))
 	if len(problems) > 0 {
 		return nil, problems
@@ -181,10 +181,10 @@ func (o Options) Parse(name string, data []byte) (*Config, []document.Problem) {
 
 // parse is the common part of loading and parsing. The Config lacks what [Config.finish]
 // prepares if there are problems, and is nil if nothing was read.
-func (o Options) parse(name, text string) (*Config, *decode.Decoder, []document.Problem) {
+func (o Options) parse(name, text string) (*Config, *decode.Decoder, []Problem) {
 	text = strings.TrimPrefix(text, "\ufeff")
 	if len(text) > maxFile {
-		return nil, nil, []document.Problem{{File: name, Message: fmt.Sprintf("has more than %d bytes", maxFile)}}
+		return nil, nil, []Problem{{File: name, Message: fmt.Sprintf("has more than %d bytes", maxFile)}}
 	}
 	d := decode.File(&document.Source{Name: name, Text: text, Dir: filepath.Dir(name)}, o.getenv, o.Set)
 	c := &Config{File: *d.File}
@@ -219,17 +219,17 @@ func (c *Config) holdsPassword(text string) bool {
 // every database's clients to the Postgres of the URL, and lets in exactly the URL's role
 // with the URL's password. The budget is "auto". Problems say "URL" for the file's name and
 // never contain the password.
-func FromURL(url string) (*Config, []document.Problem) { return Options{}.FromURL(url) }
+func FromURL(url string) (*Config, []Problem) { return Options{}.FromURL(url) }
 
 // FromURL is [FromURL] with these options.
-func (o Options) FromURL(url string) (*Config, []document.Problem) {
+func (o Options) FromURL(url string) (*Config, []Problem) {
 	d := decode.URL(url, o.getenv, o.Set)
 	if problems := d.Problems(); len(problems) > 0 {
 		return nil, problems
 	}
 	c := &Config{File: *d.File}
 	c.finish(d)
-	if c.Auth.Type == schema.Trust {
+	if c.Auth.Type == Trust {
 		c.warn("the URL has no password, so whoever reaches %s is let in as role %s", c.Listen[0].Address, c.Upstreams[0].URL.User)
 	}
 	return c, nil

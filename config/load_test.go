@@ -8,8 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pgweir/pgweir/config/endpoint"
-	"github.com/pgweir/pgweir/config/schema"
 	"github.com/pgweir/pgweir/config/values"
 )
 
@@ -98,11 +96,11 @@ func TestFromURL(t *testing.T) {
 	if problems != nil {
 		t.Fatal(problems)
 	}
-	file.Auth = schema.Auth{Type: schema.Scram, User: "app", Password: values.NewSecret("secret")}
+	file.Auth = Auth{Type: Scram, User: "app", Password: values.NewSecret("secret")}
 	if diff := sameConfig(file, c); diff != "" {
 		t.Errorf("a file with the URL differs (-file +URL):\n%s", diff)
 	}
-	if got, want := c.Listen, []endpoint.Listen{{Network: "tcp", Address: "127.0.0.1:6432"}}; !cmp.Equal(got, want) {
+	if got, want := c.Listen, []Listen{{Network: "tcp", Address: "127.0.0.1:6432"}}; !cmp.Equal(got, want) {
 		t.Errorf("listens on %v", got)
 	}
 }
@@ -112,7 +110,7 @@ func TestFromURLWithoutPassword(t *testing.T) {
 	if problems != nil {
 		t.Fatal(problems)
 	}
-	if c.Auth.Type != schema.Trust || c.Auth.User != "app" || len(c.Warnings()) != 1 {
+	if c.Auth.Type != Trust || c.Auth.User != "app" || len(c.Warnings()) != 1 {
 		t.Errorf("%+v %v", c.Auth, c.Warnings())
 	}
 }

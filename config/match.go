@@ -36,7 +36,7 @@ type rule struct {
 }
 
 // newRule prepares a Match.
-func newRule(m schema.Match) rule {
+func newRule(m Match) rule {
 	return rule{
 		role: newPatterns(m.Role), database: newPatterns(m.Database),
 		application: newPatterns(m.ApplicationName), client: m.Client, unix: m.Unix,
@@ -44,7 +44,7 @@ func newRule(m schema.Match) rule {
 }
 
 // newMatcher prepares the workloads of a configuration.
-func newMatcher(list []schema.Workload) *matcher {
+func newMatcher(list []Workload) *matcher {
 	m := &matcher{byRole: map[string][]int{}, byApplication: map[string][]int{}, byDatabase: map[string][]int{}}
 	for i, w := range list {
 		r := newRule(w.Match)

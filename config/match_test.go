@@ -27,7 +27,7 @@ func naiveGlob(pattern, text []rune) bool {
 }
 
 // naiveFind asks every workload in its turn.
-func naiveFind(list []schema.Workload, database, role, application string, client netip.Addr) int {
+func naiveFind(list []Workload, database, role, application string, client netip.Addr) int {
 	fits := func(globs []string, text string) bool {
 		return len(globs) == 0 || slices.ContainsFunc(globs, func(g string) bool { return naiveGlob([]rune(g), []rune(text)) })
 	}
@@ -79,7 +79,7 @@ func TestGlobIsWhatItSays(t *testing.T) {
 }
 
 // someMatch draws what a file could say, from few words so that clients do match.
-func someMatch(t *rapid.T) schema.Match {
+func someMatch(t *rapid.T) Match {
 	words := rapid.SampledFrom([]string{"a", "b", "ab", "a*", "?b", "*", "*b*", "é?"})
 	list := func(name string) []string {
 		if rapid.IntRange(0, 2).Draw(t, "has "+name) == 0 {
@@ -87,7 +87,7 @@ func someMatch(t *rapid.T) schema.Match {
 		}
 		return rapid.SliceOfNDistinct(words, 1, 3, rapid.ID).Draw(t, name)
 	}
-	m := schema.Match{Role: list("role"), Database: list("database"), ApplicationName: list("application")}
+	m := Match{Role: list("role"), Database: list("database"), ApplicationName: list("application")}
 	if rapid.IntRange(0, 3).Draw(t, "has client") == 0 {
 		for _, text := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"10.0.0.0/8", "10.1.2.3/32", "fd00::/8", "0.0.0.0/0", "::/0"}), 0, 2, rapid.ID).Draw(t, "clients") {
 			m.Client = append(m.Client, netip.MustParsePrefix(text))
@@ -101,9 +101,9 @@ func TestTheFirstWorkloadThatMatchesIsTaken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c Config
 		for i := range rapid.IntRange(1, 12).Draw(t, "workloads") {
-			c.Workloads = append(c.Workloads, schema.Workload{Name: fmt.Sprint(i), Match: someMatch(t)})
+			c.Workloads = append(c.Workloads, Workload{Name: fmt.Sprint(i), Match: someMatch(t)})
 		}
-		c.Workloads = append(c.Workloads, schema.Workload{Name: schema.DefaultWorkload})
+		c.Workloads = append(c.Workloads, Workload{Name: schema.DefaultWorkload})
 		c.matcher = newMatcher(c.Workloads)
 		text := rapid.SampledFrom([]string{"", "a", "b", "ab", "aab", "éa", "c"})
 		addresses := rapid.SampledFrom([]string{"", "10.1.2.3", "::ffff:10.1.2.3", "192.168.0.1", "fd00::1", "fe80::1%eth0"})
@@ -131,7 +131,7 @@ func TestWorkloadOf(t *testing.T) {
 			t.Errorf("%s: %s, want %s", application, got, want)
 		}
 	}
-	if got := (&Config{File: schema.File{Workloads: make([]schema.Workload, 3)}}).WorkloadOf("a", "b", "c", netip.Addr{}); got != 2 {
+	if got := (&Config{File: schema.File{Workloads: make([]Workload, 3)}}).WorkloadOf("a", "b", "c", netip.Addr{}); got != 2 {
 		t.Errorf("a configuration made by hand: %d", got)
 	}
 }
@@ -140,9 +140,9 @@ func TestWorkloadOf(t *testing.T) {
 func manyWorkloads(n int) *Config {
 	var c Config
 	for i := range n {
-		c.Workloads = append(c.Workloads, schema.Workload{Match: schema.Match{Role: []string{fmt.Sprintf("role%d", i)}}})
+		c.Workloads = append(c.Workloads, Workload{Match: Match{Role: []string{fmt.Sprintf("role%d", i)}}})
 	}
-	c.Workloads = append(c.Workloads, schema.Workload{Name: schema.DefaultWorkload})
+	c.Workloads = append(c.Workloads, Workload{Name: schema.DefaultWorkload})
 	c.matcher = newMatcher(c.Workloads)
 	return &c
 }

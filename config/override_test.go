@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/pgweir/pgweir/config/document"
 )
 
 // several has more than one of everything.
@@ -44,7 +42,7 @@ match = { role = ["cron"] }
 `
 
 // with parses a text with what was typed at the console.
-func with(text string, set map[string]string) (*Config, []document.Problem) {
+func with(text string, set map[string]string) (*Config, []Problem) {
 	return Options{Getenv: testEnv, Set: set}.Parse("pgweir.toml", []byte(text))
 }
 

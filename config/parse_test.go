@@ -129,7 +129,7 @@ func dump(c *Config) string {
 
 // sameConfig compares two configurations, wherever their values come from.
 func sameConfig(a, b *Config) string {
-	return cmp.Diff(a, b, cmp.AllowUnexported(schema.Upstream{}, schema.Workload{}, schema.Rate{}), cmpopts.IgnoreUnexported(Config{}), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })) +
+	return cmp.Diff(a, b, cmp.AllowUnexported(Upstream{}, Workload{}, Rate{}), cmpopts.IgnoreUnexported(Config{}), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })) +
 		cmp.Diff(a.warnings, b.warnings)
 }
 

@@ -1,10 +1,6 @@
 package config
 
-import (
-	"net/netip"
-
-	"github.com/pgweir/pgweir/config/schema"
-)
+import "net/netip"
 
 // RatesOf are the rates for the work of a client, as indices into Rates in their order, as
 // far as that is known without its tenant: ask [Config.RateHasTenant] for each. Of those
@@ -27,7 +23,7 @@ func (c *Config) RateHasTenant(rate int, tenant string) bool {
 }
 
 // newRates prepares the rates of a configuration.
-func newRates(list []schema.Rate) []rule {
+func newRates(list []Rate) []rule {
 	var rules []rule
 	for _, r := range list {
 		rule := newRule(r.Match)

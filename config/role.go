@@ -1,12 +1,10 @@
 package config
 
-import (
-	"github.com/pgweir/pgweir/config/schema"
-)
+import "github.com/pgweir/pgweir/config/schema"
 
 // RoleOf is what is configured for a role: its own section, that for all others, or the
 // defaults with an empty Name.
-func (c *Config) RoleOf(name string) schema.Role {
+func (c *Config) RoleOf(name string) Role {
 	if i, found := c.roles[name]; found {
 		return c.Roles[i]
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/config/schema"
-	"github.com/pgweir/pgweir/config/values"
 )
 
 // Warnings are things that work and that somebody will regret. The order is fixed.
@@ -37,7 +36,7 @@ func (c *Config) findWarnings() {
 	for i := range c.Rates {
 		c.warnOfRate(&c.Rates[i])
 	}
-	if c.Compat == schema.PgBouncerCompat {
+	if c.Compat == PgBouncerCompat {
 		c.warn(`compat = "pgbouncer": each refusal of the queue ends a session, and its client comes back with a login`)
 	}
 }
@@ -45,7 +44,7 @@ func (c *Config) findWarnings() {
 // warnOfListeners looks at who can reach what.
 func (c *Config) warnOfListeners() {
 	open := c.openToOthers()
-	if c.Auth.Type == schema.Trust && open != "" {
+	if c.Auth.Type == Trust && open != "" {
 		c.warn(`auth_type = "trust" lets in whoever reaches %s as any role`, open)
 	}
 	if c.Auth.Type == schema.Password && open != "" {
@@ -70,8 +69,8 @@ func (c *Config) openToOthers() string {
 }
 
 // warnOfUpstream looks at what an upstream is for.
-func (c *Config) warnOfUpstream(u *schema.Upstream) {
-	if !slices.ContainsFunc(c.Databases, func(d schema.Database) bool { return d.Upstream == u.Name }) {
+func (c *Config) warnOfUpstream(u *Upstream) {
+	if !slices.ContainsFunc(c.Databases, func(d Database) bool { return d.Upstream == u.Name }) {
 		c.warn("no database uses upstream %q", u.Name)
 	}
 	if c.ReusePort && u.Budget.IsAuto() {
@@ -95,10 +94,10 @@ const manySlots = 200
 
 // longWait is how long a client may wait that does not call itself patient, before
 // somebody asks whether it still wants the answer.
-const longWait = values.Duration(10 * time.Second)
+const longWait = Duration(10 * time.Second)
 
 // warnOfWorkload looks at what is left for the clients of a workload.
-func (c *Config) warnOfWorkload(w *schema.Workload) {
+func (c *Config) warnOfWorkload(w *Workload) {
 	name := strconv.Quote(w.Name)
 	if w.Part == 0 && !w.BuiltIn {
 		c.warn("workload %s has no part of its own, only what others lend", name)

@@ -7,13 +7,12 @@ import (
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/config/document"
-	"github.com/pgweir/pgweir/config/endpoint"
 	"github.com/pgweir/pgweir/config/schema"
 	"github.com/pgweir/pgweir/config/values"
 )
 
 // warnOfQueue looks at who is next in a workload, and who is refused.
-func (c *Config) warnOfQueue(w *schema.Workload) {
+func (c *Config) warnOfQueue(w *Workload) {
 	name := strconv.Quote(w.Name)
 	switch w.Queue {
 	case admission.Guard:
@@ -34,10 +33,10 @@ func (c *Config) warnOfQueue(w *schema.Workload) {
 
 // shortDeadline is how long a deadline is that most statements would not keep, with the
 // way there and back.
-const shortDeadline = values.Duration(20 * time.Millisecond)
+const shortDeadline = Duration(20 * time.Millisecond)
 
 // warnOfDeadline looks at whether a deadline can be kept.
-func (c *Config) warnOfDeadline(w *schema.Workload) {
+func (c *Config) warnOfDeadline(w *Workload) {
 	name := strconv.Quote(w.Name)
 	switch {
 	case w.Deadline == 0:
@@ -49,7 +48,7 @@ func (c *Config) warnOfDeadline(w *schema.Workload) {
 }
 
 // warnOfClass looks at whether a workload has the class that it was given, and who else.
-func (c *Config) warnOfClass(w *schema.Workload) {
+func (c *Config) warnOfClass(w *Workload) {
 	name := strconv.Quote(w.Name)
 	_, given := c.origin[document.Dotted(schema.WorkloadKind, w.Name)+".class"]
 	switch best := c.bestClass(w.Match); {
@@ -61,7 +60,7 @@ func (c *Config) warnOfClass(w *schema.Workload) {
 }
 
 // bestClass is the highest class that any role of a match may have.
-func (c *Config) bestClass(m schema.Match) admission.Class {
+func (c *Config) bestClass(m Match) admission.Class {
 	roles := m.Role
 	if schema.FitsAll(roles) {
 		roles = []string{"*"}
@@ -79,7 +78,7 @@ func (c *Config) bestClass(m schema.Match) admission.Class {
 }
 
 // warnOfRole looks at what a role may ask for.
-func (c *Config) warnOfRole(r *schema.Role) {
+func (c *Config) warnOfRole(r *Role) {
 	if r.Name == schema.AnyName && r.MaxClass == admission.CriticalPlus {
 		c.warn(`role "*": max_class = "critical_plus" lets every role ask not to be refused, and then nobody can make room for anybody`)
 	}
@@ -94,27 +93,27 @@ func (c *Config) warnOfRole(r *schema.Role) {
 const slowBurst = time.Hour
 
 // warnOfRate looks at what a rate does to whom.
-func (c *Config) warnOfRate(r *schema.Rate) {
+func (c *Config) warnOfRate(r *Rate) {
 	name := strconv.Quote(r.Name)
-	blocks := r.Escalation == schema.Block && r.Mode != admission.Off
+	blocks := r.Escalation == Block && r.Mode != admission.Off
 	switch {
 	case blocks && r.AutoBurst:
 		c.warn(`rate %s: escalation = "block" with burst = "auto": a page that sends a few statements at once may get its clients blocked; write how many are right`, name)
-	case r.Mode == admission.Off && r.Escalation != schema.NoEscalation:
+	case r.Mode == admission.Off && r.Escalation != NoEscalation:
 		c.warn(`rate %s: escalation = %q does nothing while mode = "off"`, name, string(r.Escalation))
 	}
 	if blocks && r.Per == schema.PerTenant {
 		c.warn(`rate %s: escalation = "block" is for an address and a role, so one tenant's behaviour ends the sessions of all that share both with it`, name)
 	}
 	if again := time.Duration(values.Seconds(r.Burst / r.PerSecond)).Round(time.Minute); again > slowBurst {
-		c.warn("rate %s: a burst of %s comes back only after %v of silence", name, r.BurstText(), values.Duration(again))
+		c.warn("rate %s: a burst of %s comes back only after %v of silence", name, r.BurstText(), Duration(again))
 	}
-	if fits := func(m schema.Match) bool { return len(m.Client) > 0 && !m.Unix }; r.Per == schema.PerClient && r.Mode != admission.Off && !fits(r.Match) && c.hasSocket() {
+	if fits := func(m Match) bool { return len(m.Client) > 0 && !m.Unix }; r.Per == PerClient && r.Mode != admission.Off && !fits(r.Match) && c.hasSocket() {
 		c.warn(`rate %s: all clients of the Unix socket count as one "client"; match = { client = [...] } leaves them out`, name)
 	}
 }
 
 // hasSocket reports whether clients may come by a Unix socket.
 func (c *Config) hasSocket() bool {
-	return slices.ContainsFunc(c.Listen, func(l endpoint.Listen) bool { return l.Network == "unix" })
+	return slices.ContainsFunc(c.Listen, func(l Listen) bool { return l.Network == "unix" })
 }

@@ -13,7 +13,7 @@ import (
 func TestToolsTakeWhatIsLeft(t *testing.T) {
 	for share, want := range map[string]values.Share{"50%": 1000, "90%": 1000, "95%": 500, "100%": 0} {
 		c := withWorkloads(t, "[[workload]]\nshare = \""+share+"\"\n")
-		if tools := c.Workloads[slices.IndexFunc(c.Workloads, func(w schema.Workload) bool { return w.Name == schema.ToolsWorkload })]; tools.Part != want || tools.Share != 1000 {
+		if tools := c.Workloads[slices.IndexFunc(c.Workloads, func(w Workload) bool { return w.Name == schema.ToolsWorkload })]; tools.Part != want || tools.Share != 1000 {
 			t.Errorf("%s for default: %v for tools", share, tools.Part)
 		}
 	}

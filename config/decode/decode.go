@@ -14,11 +14,13 @@ type place struct {
 	src *document.Source
 }
 
-// Decoder fills a File from a document and collects what is wrong with it.
+// Decoder fills a File and collects what is wrong with it. It is used once.
 type Decoder struct {
+	// File is complete if there are no problems, and else has what could be read.
+	File *schema.File
+
 	src      *document.Source // what is being read
 	getenv   func(string) string
-	File     *schema.File
 	problems []document.Problem
 
 	given map[string]place // where each key and each section of several is, by its full name
@@ -38,8 +40,8 @@ func newDecoder(src *document.Source, getenv func(string) string) *Decoder {
 	}
 }
 
-// File reads a whole file, and over it what was typed at the console as SET key =
-// value. getenv gives the value of ${NAME}; an empty one counts as not set.
+// File reads a whole file, and over it what was typed at the console as SET key = value.
+// getenv gives the value of ${NAME}; an empty one counts as not set.
 func File(src *document.Source, getenv func(string) string, set map[string]string) *Decoder {
 	d := newDecoder(src, getenv)
 	doc, problems := document.Read(src, schema.TableKeys()...)

@@ -1,8 +1,6 @@
 package decode
 
-import (
-	"github.com/pgweir/pgweir/config/values"
-)
+import "github.com/pgweir/pgweir/config/values"
 
 // elsewhere tells what PgBouncer's name for a setting is here, or "".
 func elsewhere(key string) string {

@@ -1,8 +1,6 @@
 package decode
 
-import (
-	"slices"
-)
+import "slices"
 
 // laterKey is a key of the design that this version does not have.
 type laterKey struct {

@@ -10,8 +10,8 @@ import (
 // urlSource is the name of a URL that takes the place of a file.
 const urlSource = "URL"
 
-// URL makes a File of a lone URL: the upstream "main", every database, and as the
-// only role that of the URL. What was typed at the console comes over it.
+// URL makes a File of a lone URL: the upstream "main", every database, and as the only role
+// that of the URL. What was typed at the console comes over it, as in [File].
 func URL(url string, getenv func(string) string, set map[string]string) *Decoder {
 	d := newDecoder(&document.Source{Name: urlSource, Alias: "url", Text: url}, getenv)
 	const upstream = "main"

@@ -31,7 +31,7 @@ type Node struct {
 	Items []Node // of an array or a table
 	Names []Name // of a table: the keys of items
 	At    Span
-	Plain bool // the text stands in the file letter by letter, from at.from+1
+	Plain bool // the text stands in the file letter by letter, from At.From+1
 }
 
 // Name is a key within a table.
@@ -73,8 +73,8 @@ const (
 )
 
 // Read splits the text of a TOML file. A line that is not TOML is reported and left out,
-// so that the rest of the file is still looked at. tables are the keys whose value is a
-// table.
+// so that the rest of the file is still looked at. tables are the keys whose value may
+// be a table. All problems are returned, at most 20; the Document has what is left.
 func Read(src *Source, tables ...TableKey) (Document, []Problem) {
 	var problems []Problem
 	text := []byte(src.Text)

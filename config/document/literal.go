@@ -7,10 +7,10 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// literalKey is the key that literal gives a value. No section is called so.
+// literalKey is the key that [Literal] gives a value. No section is called so.
 const literalKey = "x"
 
-// Literal is a right-hand side as a value; of no kind if it is none.
+// Literal is a right-hand side as a value; of kind [Nothing] if it is none.
 func Literal(text string) Node {
 	doc := parse([]byte(literalKey+" = "+text), nil)
 	if len(doc.Sections) != 1 || len(doc.Sections[0].Entries) != 1 {
@@ -19,7 +19,8 @@ func Literal(text string) Node {
 	return doc.Sections[0].Entries[0].Value
 }
 
-// Typed is a value as a DBA types it: TOML, or else a text. from is its place in the source.
+// Typed is a value as a DBA types it: TOML, or else a text, in single quotes or bare. from is its
+// place in the source, in bytes.
 func Typed(text string, from int) Node {
 	lost := len(literalKey + " = ") // which stands before it here
 	var values map[string]any

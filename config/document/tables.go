@@ -1,8 +1,6 @@
 package document
 
-import (
-	"slices"
-)
+import "slices"
 
 // TableKey is a key of a [[section]] whose value may be a table, which a file can write in
 // three ways: key = { ... }, key.name = ..., and [section.key].
@@ -12,7 +10,7 @@ type TableKey struct {
 }
 
 // isTableValue reports whether a table at a path is the value of a key, rather than a
-// section. A path of one part is what literal reads.
+// section. A path of one part is what [Literal] reads.
 func (t *tree) isTableValue(path []string) bool {
 	return len(path) == 1 && path[0] == literalKey ||
 		len(path) == 2 && slices.Contains(t.tables, TableKey{path[0], path[1]})

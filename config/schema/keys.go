@@ -8,7 +8,7 @@ import (
 )
 
 // The keys in force, with their defaults, bounds and documentation, and the place in the
-// Config where each value goes: the only table of them.
+// File where each value goes: the only table of them.
 
 func topFields(f *File) []Field {
 	return []Field{

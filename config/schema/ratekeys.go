@@ -1,8 +1,6 @@
 package schema
 
-import (
-	"github.com/pgweir/pgweir/config/values"
-)
+import "github.com/pgweir/pgweir/config/values"
 
 // RateFields are the keys of [[rate]].
 func RateFields(r *Rate) []Field {

@@ -39,7 +39,7 @@ type Field struct {
 	Type values.Type
 }
 
-// section kinds that have more than keys.
+// The kinds of sections that have more than keys; the others are called by their name.
 const (
 	UpstreamKind = "upstream"
 	DatabaseKind = "database"

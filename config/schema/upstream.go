@@ -1,8 +1,6 @@
 package schema
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Each is the part of one instance in what is meant for all.
 func (u *Upstream) Each(n int) int { return max(1, n/max(1, u.Instances)) }

@@ -1,33 +1,6 @@
 package schema
 
-import (
-	"log/slog"
-
-	"github.com/pgweir/pgweir/admission"
-)
-
-// policies are the orders of a queue.
-func policies() []admission.Policy {
-	list := make([]admission.Policy, admission.Policies)
-	for i := range list {
-		list[i] = admission.Policy(i)
-	}
-	return list
-}
-
-// classes are the classes, the highest first.
-func classes() []admission.Class {
-	list := make([]admission.Class, admission.Classes)
-	for i := range list {
-		list[i] = admission.ClassAt(i)
-	}
-	return list
-}
-
-// modes are the modes of a control.
-func modes() []admission.Mode {
-	return []admission.Mode{admission.Enforce, admission.DryRun, admission.Off}
-}
+import "log/slog"
 
 // AuthType is how a client proves who it is.
 type AuthType string
@@ -132,13 +105,4 @@ func (l LogLevel) Slog() slog.Level {
 	default:
 		return slog.LevelInfo
 	}
-}
-
-// plainClasses are the names of the classes.
-func plainClasses() []string {
-	var list []string
-	for _, c := range classes() {
-		list = append(list, c.String())
-	}
-	return list
 }

@@ -7,20 +7,6 @@ import (
 	"github.com/pgweir/pgweir/config/values"
 )
 
-// most is the largest queue that "auto" allows however fast it drains.
-const most = 1000
-
-// WaitingBound is how many clients may wait at once: MaxWaiting, or for Auto what drains
-// within MaxWait, at most 1000 and at least 4 x slots. perSecond is the rate at which
-// transactions end; 0 means that it is not known yet.
-func (w Workload) WaitingBound(slots int, perSecond float64) int {
-	if !w.MaxWaiting.IsAuto() {
-		return int(w.MaxWaiting)
-	}
-	drained := min(w.MaxWait.Std().Seconds()*max(0, perSecond), most)
-	return max(int(drained), 4*slots)
-}
-
 // Workload is how a group of clients is treated: its part of slots and connections, and
 // how long it waits.
 type Workload struct {
@@ -101,4 +87,18 @@ func BuiltIn(name string) Workload {
 		w.Match.ApplicationName = toolNames()
 	}
 	return w
+}
+
+// most is the largest queue that "auto" allows however fast it drains.
+const most = 1000
+
+// WaitingBound is how many clients may wait at once: MaxWaiting, or for Auto what drains
+// within MaxWait, at most 1000 and at least 4 x slots. perSecond is the rate at which
+// transactions end; 0 means that it is not known yet.
+func (w Workload) WaitingBound(slots int, perSecond float64) int {
+	if !w.MaxWaiting.IsAuto() {
+		return int(w.MaxWaiting)
+	}
+	drained := min(w.MaxWait.Std().Seconds()*max(0, perSecond), most)
+	return max(int(drained), 4*slots)
 }

@@ -8,31 +8,8 @@ import (
 	"github.com/pgweir/pgweir/config/document"
 )
 
-// enumerated is a type of another package whose values have names.
-type enumerated interface {
-	comparable
-	String() string
-}
-
-// Enum is one of several values by its name.
-func Enum[T enumerated](target *T, all []T) Type {
-	words := make([]string, len(all))
-	for i, v := range all {
-		words[i] = v.String()
-	}
-	word := ""
-	k := Choice(&word, words)
-	read := k.Set
-	k.Get = func() string { return Quote((*target).String()) }
-	k.Set = func(v Value) *Complaint {
-		problem := read(v)
-		if problem == nil {
-			*target = all[slices.Index(words, word)]
-		}
-		return problem
-	}
-	return k
-}
+// NotYet is said of what the design knows and this version does not.
+const NotYet = "not yet supported in this version"
 
 // Choice is one word of several. Those of later are known and refused as such.
 func Choice[T ~string](target *T, words []T, later ...T) Type {
@@ -65,5 +42,28 @@ func Choice[T ~string](target *T, words []T, later ...T) Type {
 	return k
 }
 
-// NotYet is said of what the design knows and this version does not.
-const NotYet = "not yet supported in this version"
+// enumerated is a type of another package whose values have names.
+type enumerated interface {
+	comparable
+	String() string
+}
+
+// Enum is one of several values by its name.
+func Enum[T enumerated](target *T, all []T) Type {
+	words := make([]string, len(all))
+	for i, v := range all {
+		words[i] = v.String()
+	}
+	word := ""
+	k := Choice(&word, words)
+	read := k.Set
+	k.Get = func() string { return Quote((*target).String()) }
+	k.Set = func(v Value) *Complaint {
+		problem := read(v)
+		if problem == nil {
+			*target = all[slices.Index(words, word)]
+		}
+		return problem
+	}
+	return k
+}

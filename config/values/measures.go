@@ -11,15 +11,15 @@ import (
 
 // Period is a duration that has to be given as one.
 func Period(target *Duration, low, high time.Duration) Type {
-	return durationKind(target, low, high, false)
+	return durationType(target, low, high, false)
 }
 
 // PeriodOrNone is a duration or "none".
 func PeriodOrNone(target *Duration, low, high time.Duration) Type {
-	return durationKind(target, low, high, true)
+	return durationType(target, low, high, true)
 }
 
-func durationKind(target *Duration, low, high time.Duration, none bool) Type {
+func durationType(target *Duration, low, high time.Duration, none bool) Type {
 	k := Type{Admits: fmt.Sprintf(`a duration from "%v" to "%v"`, Duration(low), Duration(high))}
 	if none {
 		k.Admits = `"none" or ` + k.Admits
@@ -118,14 +118,14 @@ func binaryUnit(text string, low, high Size) string {
 }
 
 // Percent is a percentage.
-func Percent(target *Share) Type { return shareKind(target, `a share from "0%" to "100%"`, false) }
+func Percent(target *Share) Type { return shareType(target, `a share from "0%" to "100%"`, false) }
 
 // PercentOrAuto is a percentage or "auto".
 func PercentOrAuto(target *Share) Type {
-	return shareKind(target, `"auto" or a share from "0%" to "100%"`, true)
+	return shareType(target, `"auto" or a share from "0%" to "100%"`, true)
 }
 
-func shareKind(target *Share, admits string, auto bool) Type {
+func shareType(target *Share, admits string, auto bool) Type {
 	k := Type{Admits: admits, Get: func() string { return Quote(target.String()) }}
 	k.Set = func(v Value) *Complaint {
 		if auto && v.Kind == document.Text && v.Text == "auto" {

@@ -5,26 +5,6 @@ import (
 	"strings"
 )
 
-// QuoteList is a list of texts as TOML.
-func QuoteList(texts []string) string {
-	quotes := make([]string, len(texts))
-	for i, text := range texts {
-		quotes[i] = Quote(text)
-	}
-	return "[" + strings.Join(quotes, ", ") + "]"
-}
-
-// QuoteIfAny is a text as TOML; an empty one has not been written.
-func QuoteIfAny(text string) string {
-	if text == "" {
-		return ""
-	}
-	return Quote(text)
-}
-
-// quotedOrNone is a text as TOML; an empty one is "none".
-func quotedOrNone(text string) string { return Quote(cmp.Or(text, "none")) }
-
 // Quote is a text as a string of TOML.
 func Quote(text string) string {
 	const digits = "0123456789abcdef"
@@ -46,6 +26,26 @@ func Quote(text string) string {
 	b.WriteByte('"')
 	return b.String()
 }
+
+// QuoteList is a list of texts as TOML.
+func QuoteList(texts []string) string {
+	quotes := make([]string, len(texts))
+	for i, text := range texts {
+		quotes[i] = Quote(text)
+	}
+	return "[" + strings.Join(quotes, ", ") + "]"
+}
+
+// QuoteIfAny is a text as TOML; an empty one has not been written.
+func QuoteIfAny(text string) string {
+	if text == "" {
+		return ""
+	}
+	return Quote(text)
+}
+
+// quotedOrNone is a text as TOML; an empty one is "none".
+func quotedOrNone(text string) string { return Quote(cmp.Or(text, "none")) }
 
 // OrList joins words to a choice.
 func OrList(words []string) string {

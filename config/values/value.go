@@ -34,7 +34,7 @@ func (v Value) Shown() string {
 	return text
 }
 
-// Complaint is what a kind has against a value.
+// Complaint is what a [Type] has against a value.
 type Complaint struct {
 	Message string
 	Fix     string        // the right-hand side to write instead, or ""
@@ -55,15 +55,15 @@ func (c *Complaint) And(more *Complaint) *Complaint {
 	return c
 }
 
-// Type knows one type of value and where to put it.
+// Type knows one sort of value, its bounds, and where to put it.
 type Type struct {
-	Admits string // what may be written, for documentation and messages
-	Set    func(v Value) *Complaint
-	Get    func() string // the right-hand side that the value was or could be written as; "" if only leaving the key out says it
-	Reveal func() string // get with the secrets that get hides; nil where there are none
+	Admits string                   // what may be written, for documentation and messages
+	Set    func(v Value) *Complaint // stores a value that nothing is wrong with
+	Get    func() string            // the right-hand side that the value was or could be written as; "" if only leaving the key out says it
+	Reveal func() string            // Get with the secrets that it hides; nil where there are none
 }
 
 // Must says what would have been right.
-func (k Type) Must(v Value, fix string) *Complaint {
-	return &Complaint{Message: v.Shown() + " is not " + k.Admits, Fix: fix}
+func (t Type) Must(v Value, fix string) *Complaint {
+	return &Complaint{Message: v.Shown() + " is not " + t.Admits, Fix: fix}
 }
