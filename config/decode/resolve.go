@@ -37,6 +37,9 @@ func resolve(text string, keys []string, tools bool) (string, *values.Complaint)
 	var fitting, names []string
 	for _, key := range keys {
 		parts := document.KeyParts(key)
+		if len(parts) == 0 {
+			continue // of a section whose name is refused and cannot be written
+		}
 		names = append(names, parts[len(parts)-1])
 		switch {
 		case slices.Equal(parts, want):
