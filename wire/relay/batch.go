@@ -127,13 +127,14 @@ func (b *batch) look(m message) {
 			b.local = false
 			return
 		}
-		kind, flags, own := b.c.shared.Statements.classify(tail)
+		st := b.c.shared.Statements.classify(tail)
+		kind, own := st.kind, st.own
 		b.own = b.own || own != nil
 		if own == nil {
-			b.note(Request{Kind: kind, Flags: flags, Text: textOf(tail)})
+			b.note(&Request{Kind: kind, Flags: st.flags, Text: textOf(tail), Comments: st.comments})
 		}
 		b.blocks = b.blocks || kind == sqltext.Begin && b.c.mode == Single
-		proven := b.c.mode != Session && b.c.shared.Statements.known(tail, proof{b.c.group, b.c.want.meaning}) != nil
+		proven := b.c.mode != Session && b.c.shared.Statements.known(tail, int(st.comments), proof{b.c.group, b.c.want.meaning}) != nil
 		if own == nil && !b.mayRun(kind) && !proven || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
 			!proven && len(tail) != len(textOf(tail))+3 {
 			b.local = false
@@ -191,30 +192,24 @@ func (b *batch) look(m message) {
 }
 
 // note keeps what the batch's first statement is, for admission.
-func (b *batch) note(r Request) {
-	switch r.Kind {
-	case sqltext.Begin, sqltext.Empty:
-		r.Text, r.Statement = nil, nil
+func (b *batch) note(r *Request) {
+	q := &b.request
+	if q.Text == nil && r.Kind != sqltext.Begin && r.Kind != sqltext.Empty {
+		q.Text, q.Comments, q.Statement = r.Text, r.Comments, r.Statement
 	}
-	if was := b.request; was.Text != nil {
-		r.Text, r.Statement = was.Text, was.Statement
+	switch {
+	case q.Kind == sqltext.Other && q.Flags == 0:
+		q.Kind, q.Flags = r.Kind, r.Flags
+	case r.Kind != sqltext.Read && r.Kind != sqltext.Probe:
+		q.Kind = sqltext.Other
+		q.Flags |= r.Flags
 	}
-	if b.request.Kind != sqltext.Other || b.request.Flags != 0 {
-		was := b.request
-		was.Text, was.Statement = r.Text, r.Statement
-		if r.Kind != sqltext.Read && r.Kind != sqltext.Probe {
-			was.Kind = sqltext.Other
-			was.Flags |= r.Flags
-		}
-		r = was
-	}
-	b.request = r
 }
 
 // noteStatement is note for one that was prepared before.
 func (b *batch) noteStatement(st *Statement) {
 	if st.own == nil {
-		b.note(Request{Kind: st.kind, Flags: st.flags, Text: st.text(), Statement: st})
+		b.note(&Request{Kind: st.kind, Flags: st.flags, Text: st.text(), Comments: st.comments, Statement: st})
 	}
 }
 
@@ -384,8 +379,8 @@ func (p *Plan) empty(typ byte) {
 func (c *Client) define(name, tail []byte) {
 	st := c.shared.Statements.intern(tail)
 	if st == nil {
-		cl := sqltext.Classify(textOf(tail))
-		st = &Statement{tail: string(tail), kind: cl.Kind, flags: cl.Flags, own: ownTail(cl, tail), refs: 1}
+		st = &Statement{tail: string(tail), refs: 1}
+		st.take(sqltext.Classify(textOf(tail)), tail)
 	}
 	if len(name) == 0 {
 		c.setUnnamed(st)

@@ -434,8 +434,8 @@ func (c *Client) parseUnnamed(m message, tail []byte, p *Plan) int {
 	changed := st == nil || st.tail != string(tail)
 	if changed {
 		if st = c.shared.Statements.intern(tail); st == nil { // remembered by nobody, good for this transaction only
-			cl := sqltext.Classify(textOf(tail))
-			st = &Statement{kind: cl.Kind, flags: cl.Flags, own: ownTail(cl, tail), refs: 1}
+			st = &Statement{refs: 1}
+			st.take(sqltext.Classify(textOf(tail)), tail)
 		}
 	}
 	if st.own != nil {

@@ -48,8 +48,9 @@ type Client struct {
 	ending      string       // the name that the unnamed statement deallocates
 	reset       string       // what the portal that was bound last sets back
 	request     struct {
-		Kind  sqltext.Kind
-		Flags sqltext.Flags
+		Kind     sqltext.Kind
+		Flags    sqltext.Flags
+		Comments int32
 	}
 	portal    *Statement // bound in a failed transaction without a server
 	own       *ownState  // what it has set of pgweir's own parameters, if anything
@@ -60,6 +61,8 @@ type Client struct {
 type Request struct {
 	Kind  sqltext.Kind
 	Flags sqltext.Flags
+	// Comments is how many bytes at the end of Text are comments: see sqltext.Statement.
+	Comments int32
 	// Text is that of its first statement that is more than a BEGIN, as far as it has come;
 	// nil if there is none. It is valid until the next call of any client's Input.
 	Text []byte
@@ -84,7 +87,7 @@ func (c *Client) Params() *Params { return c.want }
 func (c *Client) Request() Request {
 	r := Request{Kind: c.request.Kind, Flags: c.request.Flags}
 	if a := &c.shared.asked; a.by == c {
-		r.Text, r.Statement = a.text, a.st
+		r.Text, r.Comments, r.Statement = a.text, c.request.Comments, a.st
 	}
 	return r
 }

@@ -98,8 +98,41 @@ func BenchmarkKnown(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				table.known(tail, proof{})
+				st := table.classify(tail)
+				table.known(tail, int(st.comments), proof{})
 			}
 		})
+	}
+}
+
+// A text is read once: what asks for a server says where its tags are.
+func TestARequestSaysWhereItsCommentsAre(t *testing.T) {
+	const comment = "/*pgweir.tenant='t1'*/;"
+	prepared := sync(parse("s", "select 1 "+comment))
+	for name, c := range map[string]struct {
+		before, ask []byte
+		want        string
+	}{
+		"query":          {nil, q("select 1 " + comment), comment},
+		"none":           {nil, q("select 1"), ""},
+		"line comment":   {nil, q("select 1 -- a"), ""},
+		"parse":          {nil, sync(run("select 1 " + comment)), comment},
+		"behind a BEGIN": {nil, sync(run("begin /*a*/"), run("select 1 "+comment)), comment},
+		"first of two":   {nil, sync(run("select 1 /*a*/"), run("select 1 "+comment)), "/*a*/"},
+		"prepared":       {prepared, sync(bindTo("s"), execute()), comment},
+		"no text":        {q("select 1 " + comment), sync(bindTo("none"), execute()), ""},
+	} {
+		r := newRig(t, 1)
+		if c.before != nil {
+			r.send(c.before)
+		}
+		var p Plan
+		if _, ev := r.client.Input(c.ask, &p); ev != Acquire {
+			t.Fatalf("%s: %v", name, ev)
+		}
+		got := r.client.Request()
+		if tail := string(got.Text[len(got.Text)-int(got.Comments):]); tail != c.want {
+			t.Errorf("%s: %q in %q, want %q", name, tail, got.Text, c.want)
+		}
 	}
 }

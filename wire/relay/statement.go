@@ -15,9 +15,11 @@ type Statement struct {
 	kind  sqltext.Kind
 	flags sqltext.Flags
 	refs  int32
-	owned bool        // in the table
-	own   *ownCommand // it is about one of pgweir's own parameters
-	shape uint64      // its fingerprint, once it was asked for
+	// comments is how many bytes at the end of the text are comments.
+	comments int32
+	owned    bool        // in the table
+	own      *ownCommand // it is about one of pgweir's own parameters
+	shape    uint64      // its fingerprint, once it was asked for
 	// alias is the name that a client gave it last. The next will call it the
 	// same, and then shares it.
 	alias *named
@@ -84,20 +86,26 @@ func (t *Statements) intern(tail []byte) *Statement {
 	}
 	st := &Statement{tail: string(tail), refs: 1, owned: true}
 	c := sqltext.Classify(textOf(tail))
-	st.kind, st.flags, st.own = c.Kind, c.Flags, ownTail(c, tail)
+	st.take(c, tail)
 	t.byTail[st.tail] = st
 	t.bytes += cost
 	return st
 }
 
-// classify tells what a Parse tail is, and the command that it is about one of pgweir's own
-// parameters, if it is one. A text that is in the table was read before.
-func (t *Statements) classify(tail []byte) (sqltext.Kind, sqltext.Flags, *ownCommand) {
-	if st := t.byTail[string(tail)]; st != nil {
-		return st.kind, st.flags, st.own
+// take notes what was found out about a statement's text.
+func (st *Statement) take(c sqltext.Statement, tail []byte) {
+	st.kind, st.flags, st.comments, st.own = c.Kind, c.Flags, int32(c.Comments()), ownTail(c, tail)
+}
+
+// classify tells what a Parse tail is: its text is read unless it is in the table, where it
+// was read before. The answer is not in the table itself.
+func (t *Statements) classify(tail []byte) (st Statement) {
+	if known := t.byTail[string(tail)]; known != nil {
+		st.kind, st.flags, st.comments, st.own = known.kind, known.flags, known.comments, known.own
+		return st
 	}
-	c := sqltext.Classify(textOf(tail))
-	return c.Kind, c.Flags, ownTail(c, tail)
+	st.take(sqltext.Classify(textOf(tail)), tail)
+	return st
 }
 
 // retain adds a reference; nil is allowed.

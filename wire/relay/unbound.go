@@ -48,7 +48,7 @@ func (c *Client) unbound(m message, p *Plan) (int, Event) {
 
 // acquire asks for a server, or refuses if that is what was decided.
 func (c *Client) acquire(m message, r Request, p *Plan) (int, Event) {
-	c.request.Kind, c.request.Flags = r.Kind, r.Flags
+	c.request.Kind, c.request.Flags, c.request.Comments = r.Kind, r.Flags, r.Comments
 	c.shared.asked = asked{c, r.Text, r.Statement}
 	if c.refusal == nil {
 		return 0, Acquire
@@ -123,7 +123,7 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 		text = text[:end]
 	}
 	st := p.classify(text)
-	r := Request{Kind: st.Kind, Flags: st.Flags, Text: text}
+	r := Request{Kind: st.Kind, Flags: st.Flags, Text: text, Comments: int32(st.Comments())}
 	if c.tx == wire.InFailed && st.Kind != sqltext.Empty {
 		switch exit := exitOf(st.Kind, st.Flags, text); exit {
 		case sqltext.RollbackTo:

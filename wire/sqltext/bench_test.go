@@ -7,6 +7,7 @@ const pgbenchSelect = "SELECT abalance FROM pgbench_accounts WHERE aid = 1234567
 func BenchmarkClassify(b *testing.B) {
 	for _, bm := range []struct{ name, text string }{
 		{"pgbench_select", pgbenchSelect},
+		{"tagged", pgbenchSelect + " /*application='web',route='orders'*/"},
 		{"begin", "BEGIN"},
 		{"probe", "SELECT 1"},
 		{"set", "SET SESSION timezone TO 'Europe/Zurich'"},
@@ -29,21 +30,5 @@ func BenchmarkFingerprint(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		Fingerprint(text)
-	}
-}
-
-func BenchmarkTrailing(b *testing.B) {
-	for _, bm := range []struct{ name, text string }{
-		{"none", pgbenchSelect},
-		{"tagged", pgbenchSelect + " /*application='web',route='orders'*/"},
-	} {
-		text := []byte(bm.text)
-		b.Run(bm.name, func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				Trailing(text)
-			}
-		})
 	}
 }

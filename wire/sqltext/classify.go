@@ -5,11 +5,15 @@ package sqltext
 func Classify(text []byte) Statement {
 	c := classifier{scanner: scanner{src: text}}
 	st := c.run()
-	if c.ambiguous {
-		return reread(text, st, c.broken)
-	}
-	if c.broken {
+	start := c.trail
+	switch {
+	case c.ambiguous:
+		st, start = reread(text, st, c.broken), trailing(text)
+	case c.broken:
 		return unknown(st)
+	}
+	if start >= 0 && blockEnds(text) {
+		st.comments = uint32(len(text) - start)
 	}
 	return st
 }
@@ -61,23 +65,29 @@ type classifier struct {
 
 	st         Statement
 	statements int
+	trail      int  // where the comments begin behind the last statement; or -1
 	dropped    bool // some statement is DISCARD or DEALLOCATE
 	savepoints bool // some statement is about a savepoint
 }
 
 // run classifies the whole text.
 func (c *classifier) run() Statement {
+	c.trail = -1
 	for {
 		c.kw, c.head = kwNone, kwNone
 		c.step()
-		switch c.tok {
-		case tokEOF:
-			return c.result()
-		case tokSemicolon:
+		if c.tok == tokEOF || c.tok == tokSemicolon {
+			if c.trail < 0 {
+				c.trail = c.tail
+			}
+			if c.tok == tokEOF {
+				return c.result()
+			}
 			c.depth = 0
 			continue
 		}
 		kind := c.statement()
+		c.trail = c.tail
 		c.savepoints = c.savepoints || kind >= RollbackTo
 		if c.statements++; c.statements == 1 {
 			c.st.Kind = kind

@@ -118,4 +118,12 @@ type Statement struct {
 	nameEnd    uint32
 	valueStart uint32
 	valueEnd   uint32
+	comments   uint32
 }
+
+// Comments is how many bytes at the end of the text are comments, for [Tags]: 0 if it does
+// not end in a block comment. Without them the text does the same. Semicolons between and
+// behind those comments belong to them. An optimiser hint (a block comment that begins with a
+// plus sign) is no tag and stays, and so do the comments of a text whose end is in doubt: a
+// quote is not closed, or another setting of the server would read it differently.
+func (s Statement) Comments() int { return int(s.comments) }

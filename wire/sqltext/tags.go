@@ -26,34 +26,22 @@ func (k TagKey) String() string { return tagNames[k] }
 // tagWindow is how much of the end of a text is looked at for tags, in bytes.
 const tagWindow = 512
 
-// Tagged reports whether a text ends in a block comment, so that Tags may find something.
-// It looks at a few bytes of the end only.
-func Tagged(text []byte) bool {
-	return bytes.HasSuffix(trimEnd(text), []byte("*/"))
+// Tags returns the tags in the tail of a text that Statement.Comments tells, in the form that sqlcommenter gives them: key='value' with
+// commas between, where keys and values may be percent-encoded and a quote inside a value has
+// a backslash before it. Values without quotes are taken too. Only the last 512 bytes are
+// looked at, only the keys of [TagKey] are reported, and what can't be read is passed over;
+// where a key comes twice the last is the one that counts. A value refers to the tail unless
+// it had to be decoded.
+func Tags(tail []byte) iter.Seq2[TagKey, []byte] {
+	return func(yield func(TagKey, []byte) bool) { eachTag(tail, yield) }
 }
 
-// Tags returns the tags in the block comments at the end of a text, in the form that
-// sqlcommenter gives them: key='value' with commas between, where keys and values may be
-// percent-encoded and a quote inside a value has a backslash before it. Values without
-// quotes are taken too. Only the last 512 bytes are looked at, only the keys of [TagKey] are
-// reported, and what can't be read is passed over; where a key comes twice the last is the
-// one that counts. A value refers to the text unless it had to be decoded. Without such a
-// comment nothing is allocated.
-func Tags(text []byte) iter.Seq2[TagKey, []byte] {
-	return func(yield func(TagKey, []byte) bool) {
-		if Tagged(text) {
-			eachTag(text, yield)
-		}
-	}
-}
-
-func eachTag(text []byte, yield func(TagKey, []byte) bool) {
-	start := Trailing(text)
+func eachTag(tail []byte, yield func(TagKey, []byte) bool) {
 	whole := true
-	if cut := len(text) - tagWindow; start < cut {
-		start, whole = cut, false
+	if cut := len(tail) - tagWindow; cut > 0 {
+		tail, whole = tail[cut:], false
 	}
-	for tail := text[start:]; len(tail) > 0; {
+	for len(tail) > 0 {
 		if whole {
 			tail = openComment(tail)
 		} else if i := bytes.IndexByte(tail, ','); i >= 0 {

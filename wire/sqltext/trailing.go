@@ -2,24 +2,17 @@ package sqltext
 
 import "bytes"
 
-// Trailing returns where the comments at the end of a text begin, or len(text)
-// if it does not end in a comment: text[:Trailing(text)] does the same without
-// its tags. Semicolons between and behind those comments belong to the tail. An
-// optimiser hint (a block comment that begins with a plus sign) is no tag and
-// stays, and so does the tail of a text whose end is in doubt: a quote is not
-// closed, or another setting of the server would read it differently.
-func Trailing(text []byte) (start int) {
-	if !mayTrail(text) {
-		return len(text)
-	}
+// trailing returns where the comments at the end of a text begin, or -1 if it does not end in
+// one or that is in doubt: it reads the text again, for Classify, under all settings.
+func trailing(text []byte) (start int) {
 	s := scanner{src: text}
 	start = s.trailing()
-	if s.broken {
-		return len(text)
+	if s.broken || start == len(text) {
+		return -1
 	}
-	for m := mode(1); s.ambiguous && m < modes; m++ {
+	for m := mode(1); m < modes; m++ {
 		if !sameCut(text, start, m) {
-			return len(text)
+			return -1
 		}
 	}
 	return start
@@ -37,11 +30,8 @@ func sameCut(text []byte, start int, m mode) bool {
 	return kept.broken
 }
 
-// mayTrail is a cheap test that most texts without a trailing comment fail.
-func mayTrail(text []byte) bool {
-	text = trimEnd(text)
-	return bytes.HasSuffix(text, []byte("*/")) || bytes.Contains(text, []byte("--"))
-}
+// blockEnds reports whether a text ends like a block comment.
+func blockEnds(text []byte) bool { return bytes.HasSuffix(trimEnd(text), []byte("*/")) }
 
 // trimEnd cuts off white space and semicolons.
 func trimEnd(text []byte) []byte {
@@ -52,7 +42,7 @@ func trimEnd(text []byte) []byte {
 	return text[:end]
 }
 
-// trailing scans to the end for Trailing.
+// trailing scans to the end for the function of that name.
 func (s *scanner) trailing() int {
 	start := -1
 	for {

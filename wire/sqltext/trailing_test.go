@@ -2,7 +2,7 @@ package sqltext
 
 import "testing"
 
-func TestTrailing(t *testing.T) {
+func TestCommentsAtTheEnd(t *testing.T) {
 	for _, c := range []struct{ keep, tail string }{
 		{"", ""},
 		{"SELECT 1", ""},
@@ -36,8 +36,15 @@ func TestTrailing(t *testing.T) {
 		{"SELECT '\\', ' /* a */ /*' --*/", ""},
 	} {
 		text := []byte(c.keep + c.tail)
-		if got := Trailing(text); got != len(c.keep) {
-			t.Errorf("Trailing(%q) = %d, want %d: %q", text, got, len(c.keep), text[:got])
+		want := len(c.tail)
+		if !blockEnds(text) {
+			want = 0
+		}
+		if got := Classify(text).Comments(); got != want {
+			t.Errorf("%q: %d bytes of comments, want %d", text, got, want)
+		}
+		if got := trailing(text); got != len(c.keep) && (got >= 0 || c.tail != "") {
+			t.Errorf("%q: comments from %d on, want %d", text, got, len(c.keep))
 		}
 	}
 }

@@ -109,8 +109,8 @@ func (cl *Client) describe(now int64, r *relay.Request) {
 	}
 	cl.unpromise()
 	m.request, m.length = m.session, 0
-	if sqltext.Tagged(r.Text) {
-		cl.readTags(now, r.Text)
+	if r.Comments > 0 {
+		cl.readTags(now, r.Text[len(r.Text)-int(r.Comments):])
 	}
 	a := &m.request
 	w.Role, w.Tenant, w.Attempt = cl.group.role.number, a.tenant, a.attempt
@@ -213,9 +213,9 @@ func decimal(b []byte) (n int64, ok bool) {
 }
 
 // readTags reads what a request says of itself.
-func (cl *Client) readTags(now int64, text []byte) {
+func (cl *Client) readTags(now int64, comments []byte) {
 	m := cl.meta
-	for k, v := range sqltext.Tags(text) {
+	for k, v := range sqltext.Tags(comments) {
 		cl.say(now, &m.request, k, v)
 		if k == sqltext.TagTraceparent {
 			if m.tagged == nil {

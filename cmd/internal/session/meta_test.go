@@ -266,6 +266,11 @@ func TestPreparedStatementsHaveTheirShape(t *testing.T) {
 	}
 }
 
+// reading is a request with a text.
+func reading(text string) relay.Request {
+	return relay.Request{Kind: sqltext.Read, Text: []byte(text), Comments: int32(sqltext.Classify([]byte(text)).Comments())}
+}
+
 func BenchmarkDescribe(b *testing.B) {
 	for name, text := range map[string]string{
 		"plain":  "SELECT abalance FROM pgbench_accounts WHERE aid = 12345678;",
@@ -274,7 +279,7 @@ func BenchmarkDescribe(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			l := newLab(b)
-			r := relay.Request{Kind: sqltext.Read, Text: []byte(text)}
+			r := reading(text)
 			now := int64(1)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -288,8 +293,8 @@ func BenchmarkDescribe(b *testing.B) {
 
 func TestDescribingDoesNotAllocate(t *testing.T) {
 	l := newLab(t)
-	r := relay.Request{Kind: sqltext.Read, Text: []byte("select 1 /*pgweir.class='sheddable',pgweir.tenant='" + strings.Repeat("t", 40) +
-		"',traceparent='00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'*/")}
+	r := reading("select 1 /*pgweir.class='sheddable',pgweir.tenant='" + strings.Repeat("t", 40) +
+		"',traceparent='00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'*/")
 	now := int64(1)
 	run := func() {
 		now += 1e6

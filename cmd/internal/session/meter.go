@@ -73,18 +73,18 @@ func (cl *Client) metered(r *Rates) *meter {
 		m.version = version
 		m.home = cmp.Or(cl.link.Own(sqltext.TagTenant), cl.Application())
 	}
-	if text := cl.link.Request().Text; sqltext.Tagged(text) {
-		m.tagged(cl, text)
+	if r := cl.link.Request(); r.Comments > 0 {
+		m.tagged(cl, r.Text[len(r.Text)-int(r.Comments):])
 	} else if m.tenant != m.home {
 		m.serve(cl, m.home)
 	}
 	return m
 }
 
-// tagged finds the buckets for the tenant that a text names.
-func (m *meter) tagged(cl *Client, text []byte) {
+// tagged finds the buckets for the tenant that the comments behind a text name.
+func (m *meter) tagged(cl *Client, comments []byte) {
 	named := []byte(nil)
-	for k, v := range sqltext.Tags(text) {
+	for k, v := range sqltext.Tags(comments) {
 		if k == sqltext.TagTenant {
 			named = v
 		}

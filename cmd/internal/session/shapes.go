@@ -32,7 +32,7 @@ func (s *shapes) of(r *relay.Request, key uint32) uint64 {
 	case r.Statement != nil:
 		shape = r.Statement.Fingerprint()
 	case len(r.Text) > 0:
-		shape = s.text(r.Text[:min(len(r.Text), shapeText)])
+		shape = s.text(r.Text[:min(len(r.Text)-int(r.Comments), shapeText)]) // tags have no part in it
 	}
 	if shape == 0 {
 		return 0
