@@ -166,6 +166,9 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 	if g.lacking(w) {
 		w.needs = 1 // as of those who find a server
 	}
+	if !kept(w) {
+		g.loads[w.Workload].line(w).rankOf(w).begun++
+	}
 	if r := g.door(now, w); r != None {
 		rank := g.loads[w.Workload].line(w).rankOf(w)
 		rank.turned++

@@ -16,13 +16,14 @@ const (
 	// manyPains is how many have to give up before it does so, for one may have pressed a key,
 	// and of so many of those who wait one.
 	manyPains, painShare = 3, 10
-	// A queue grows that got longer in so many steps running, by that part of what was served
-	// meanwhile; slowly if the steps are so many intervals.
-	growths, leastGrowth = 3, 2
-	fastPart, slowPart   = 0.1, 0.02
-	slowSteps            = 5
-	// fastGrowth counts twice: one more step like that and it is no burst.
-	fastGrowth = 0.4
+	// leastGrowth is by how many more waiters a queue has at least to get longer to grow.
+	leastGrowth = 2
+	// How many times running it has to. A step in which it got longer by twiceGrowth of what
+	// was served counts twice: one more like that and it is no burst.
+	fastSteps, pageSteps, slowSteps = 3, 3, 6
+	twiceGrowth                     = 0.4
+	// pagePart is the part of those who begin something that stay, if pages make it grow.
+	pagePart = 0.25
 	// shortWait is up to how many times the mean time of a slot a longest wait is so short that
 	// no other order than that of arrival is of use.
 	shortWait = 2
@@ -40,7 +41,8 @@ type standing struct {
 	pains      int   // and how many did shortly one after the other
 	trial      int64 // how long to wait until it is seen whether it could do without
 	turned     int   // how many were refused at the door
-	fast, slow growth
+	begun      int   // how many came that went on with nothing
+	growing    [3]growth
 	shortUntil int64 // its oldest waiter was, or is, young until then
 	moved      int64 // when somebody was last displaced
 	lookAt     int64
@@ -140,47 +142,69 @@ func (r *rank) suffers(now int64) bool {
 type growth struct {
 	at     int64 // when it was last looked at,
 	n      int   // how long it was,
-	turned int   // how many had been turned away at the door
+	turned int   // how many had been turned away at the door,
+	begun  int   // and had come with something new
 	steps  int   // and how many times running it had grown
 }
 
 // start forgets what it has seen: nothing can be said of the step that ends at now.
-func (w *growth) start(now int64, r *rank) { *w = growth{at: now, n: r.n, turned: r.turned} }
+func (w *growth) start(now int64, r *rank) {
+	*w = growth{at: now, n: r.n, turned: r.turned, begun: r.begun}
+}
+
+// pace is how a growth is told from the ups and downs of a queue that clients keep up who each
+// wait for their answers: theirs does not grow for long, nor by clients that were not there.
+type pace struct {
+	intervals int64   // how long a step is
+	part      float64 // by which part of what was served it has to get longer in each
+	steps     int     // how many times running
+	page      bool    // by those who begin something, of whom pagePart stay
+}
+
+// paces are those that are looked for: an overload, be it of single statements; pages of many,
+// each of which keeps the queue longer by one for as long as it lasts; and a little too much.
+func paces() [3]pace {
+	return [...]pace{{1, 0.1, fastSteps, false}, {3, 0.02, pageSteps, true}, {5, 0.02, slowSteps, false}}
+}
 
 // look reports whether the queue of a rank has grown in several steps running, each time by at
 // least part of what was served, or would have, had there been room.
-func (w *growth) look(now, step int64, r *rank, part float64) bool {
-	dt := now - w.at
+func (w *growth) look(now, interval int64, r *rank, p pace) bool {
+	dt, step := now-w.at, p.intervals*interval
 	if dt > 4*step {
 		w.start(now, r)
 	}
 	if dt < step {
-		return w.steps >= growths
+		return w.steps >= p.steps
 	}
 	d := r.line.load
-	more := float64(r.n - w.n + r.turned - w.turned)
+	more, begun := r.n-w.n+r.turned-w.turned, float64(r.begun-w.begun)
 	served := d.drain.perSecond(max(d.part, r.line.used)) * float64(dt) / 1e9
-	switch {
-	case more < max(leastGrowth, part*served):
-		w.steps = 0
-	case more >= fastGrowth*served:
-		w.steps += 2
+	steps := w.steps
+	switch grown := float64(more); {
+	case grown < max(leastGrowth, p.part*served), p.page && (grown > begun || grown < pagePart*begun):
+		steps = 0
+	case grown >= twiceGrowth*served && !p.page: // whose step is long enough for a start
+		steps += 2
 	default:
-		w.steps++
+		steps++
 	}
-	w.at, w.n, w.turned = now, r.n, r.turned
-	return w.steps >= growths
+	w.start(now, r)
+	w.steps = steps
+	return steps >= p.steps
 }
 
-// grows reports whether the queue grows: fast, or slowly for longer.
-func (g *Gate) grows(now int64, r *rank, interval int64) bool {
-	if g.still(now, r) {
-		r.fast.start(now, r)
-		r.slow.start(now, r)
-		return false
+// grows reports whether the queue grows at one of the paces.
+func (g *Gate) grows(now int64, r *rank, interval int64) (grows bool) {
+	still := g.still(now, r)
+	for i, p := range paces() {
+		if still {
+			r.growing[i].start(now, r)
+		} else if r.growing[i].look(now, interval, r, p) {
+			grows = true
+		}
 	}
-	fast := r.fast.look(now, interval, r, fastPart)
-	return r.slow.look(now, slowSteps*interval, r, slowPart) || fast
+	return grows
 }
 
 // tries reports whether it is time to see if all could be served in the order of arrival

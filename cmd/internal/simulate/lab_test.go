@@ -121,6 +121,8 @@ func TestGuardRecovers(t *testing.T) {
 func TestGuardFinishesWhatWasBegun(t *testing.T) {
 	m := &play(t, "pages", "", "guard", 2).All.Mean
 	hold(t, "pages", bound{"pages", m.Goodput, 47.5, 60}, bound{"wasted", m.WastedPart, 0, 0.05})
+	m = &play(t, "pages-40", "", "guard", 6).All.Mean
+	hold(t, "pages-40", bound{"pages", m.Goodput, 11.9, 14}, bound{"their p99", m.P99, 1000, 2400})
 }
 
 func TestGuardKeepsDeadlines(t *testing.T) {
@@ -132,6 +134,9 @@ func TestGuardKeepsDeadlines(t *testing.T) {
 func TestGuardLeavesGoodDaysAlone(t *testing.T) {
 	m := &play(t, "day", "", "guard", 2).All.Mean
 	hold(t, "day", bound{"refused", m.Refused / m.Arrived, 0, 0.01}, bound{"timed out", m.TimedOut, 0, 1})
+	// Clients that ask again when they were answered are well served in the order of arrival.
+	m = &play(t, "crowd", "", "guard", 10).All.Mean
+	hold(t, "crowd", bound{"refused", m.Refused, 0, 0}, bound{"goodput", m.Goodput, 990, 1050})
 	m = &play(t, "E28", "", "guard", 2).All.Mean
 	hold(t, "E28", bound{"refused", m.Refused, 0, 0}, bound{"lost with their connections", m.Lost, 0, 20})
 }
