@@ -41,7 +41,7 @@ func (g *guard) signals(end context.Context, ch <-chan os.Signal) {
 			case syscall.SIGQUIT:
 				g.leave(proxy.Now)
 			case syscall.SIGUSR1:
-				g.work.Go(func() { _ = g.Pause(end, "") }) // it is paused at once; to wait for the rest is nobody's business
+				g.work.Go(func() { _, _ = g.Pause(end, "") }) // it is paused at once; to wait for the rest is nobody's business
 			case syscall.SIGUSR2:
 				_, _ = g.Resume(end, "") // it can only fail because the process ends
 			}

@@ -69,7 +69,11 @@ func interrupted(ctx context.Context, err error) error {
 
 // pause pauses, and says that the pause goes on if nobody waits for it any more.
 func (s *session) pause(ctx context.Context, database string) error {
-	err := interrupted(ctx, s.c.guard.Pause(ctx, database))
+	ahead, err := s.c.guard.Pause(ctx, database)
+	err = interrupted(ctx, err)
+	if ahead && err == nil {
+		s.notice("NOTICE", "no client has used database "+shorten(database)+" yet: it is paused for those who come", "")
+	}
 	if errors.Is(err, errCancelled) || errors.Is(err, errGone) {
 		s.notice("NOTICE", "the pause goes on: no server is given to clients, and those that are busy are closed when they are free",
 			strings.TrimSpace("RESUME "+database)+" ends it.")
@@ -105,6 +109,8 @@ func (s *session) known(cmd command, err error) error {
 	switch {
 	case errors.Is(err, proxy.ErrNoDatabase):
 		return fail(wire.CodeInvalidCatalogName, "no such database: %s", shorten(cmd.arg)).because("SHOW DATABASES lists them.")
+	case errors.Is(err, proxy.ErrTooManyNames):
+		return fail(wire.CodeConfigurationLimit, "%s are paused or disabled", err).because("RESUME or ENABLE some of them, or PAUSE everything.")
 	case errors.Is(err, proxy.ErrNoClient):
 		return fail(wire.CodeUndefinedObject, "no such client: %s", shorten(cmd.arg)).because("SHOW CLIENTS lists them; the column is id.")
 	}

@@ -80,13 +80,13 @@ func (g *fakeGuard) Tenants(context.Context) ([]proxy.TenantState, error) {
 
 func (g *fakeGuard) Refusals(context.Context) ([]proxy.Refusal, error) { return sampleRefusals(), nil }
 
-func (g *fakeGuard) Pause(ctx context.Context, db string) error {
+func (g *fakeGuard) Pause(ctx context.Context, db string) (ahead bool, err error) {
 	if err := g.note("Pause(%q)", db); err != nil || g.blocked == nil {
-		return err
+		return db == "later", err
 	}
 	g.blocked <- struct{}{}
 	<-ctx.Done()
-	return ctx.Err()
+	return false, ctx.Err()
 }
 
 func (g *fakeGuard) Resume(_ context.Context, db string) (bool, error) {

@@ -24,7 +24,7 @@ func TestGolden(t *testing.T) {
 				case "stats":
 					who.User, who.Admin = "monitor", false
 				case "nosuch":
-					g.err = map[string]error{"database": proxy.ErrNoDatabase, "client": proxy.ErrNoClient}[a.Vals[0]]
+					g.err = map[string]error{"database": proxy.ErrNoDatabase, "client": proxy.ErrNoClient, "room": proxy.ErrTooManyNames}[a.Vals[0]]
 				case "ended":
 					g.err = proxy.ErrEnded
 				case "unpaused":

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/pgweir/pgweir/cmd/internal/session"
@@ -13,6 +14,10 @@ var _ interface {
 	Inspector
 	Pulse
 } = (*Proxy)(nil)
+
+// maxApart bounds the databases of an upstream that may be paused, or disabled, by their names
+// before anybody has used them. All names are good where the configuration has "*".
+const maxApart = 1000
 
 // names is a set of names, for any goroutine.
 type names struct {
@@ -26,17 +31,22 @@ func (n *names) has(name string) bool {
 	return n.m[name]
 }
 
-func (n *names) set(name string, in bool) {
+// set reports whether there was room.
+func (n *names) set(name string, in bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.m == nil {
 		n.m = make(map[string]bool)
 	}
-	if in {
-		n.m[name] = true
-	} else {
+	switch {
+	case !in:
 		delete(n.m, name)
+	case len(n.m) >= maxApart && !n.m[name]:
+		return false
+	default:
+		n.m[name] = true
 	}
+	return true
 }
 
 // scope is the servers of a database as clients name it, or all.
@@ -62,8 +72,8 @@ func (sc scope) each(px *Proxy, f func(up *cluster, meant func(*session.KeyInfo)
 }
 
 // scopeOf finds what a database's name stands for. A name that only "*" covers counts once
-// a client has used it. Loop thread.
-func (px *Proxy) scopeOf(name string) (scope, error) {
+// a client has used it, or, with ahead, before. Loop thread.
+func (px *Proxy) scopeOf(name string, ahead bool) (scope, error) {
 	if name == "" {
 		return scope{}, nil
 	}
@@ -72,23 +82,27 @@ func (px *Proxy) scopeOf(name string) (scope, error) {
 		return scope{}, ErrNoDatabase
 	}
 	up := px.upstreams[db.Upstream]
-	if db.Name == "*" {
-		seen := false
-		for _, g := range up.core.Groups() {
-			seen = seen || g.Database == name
-		}
-		if !seen {
+	if db.Name == "*" && !up.named(name) {
+		switch {
+		case !ahead:
 			return scope{}, ErrNoDatabase
+		case up.core.PausedApart() >= maxApart && !up.core.PausedOtherwise(dbname):
+			return scope{}, ErrTooManyNames
 		}
 	}
 	return scope{up, dbname}, nil
 }
 
+// named reports whether a client has ever asked for a database by this name. Loop thread.
+func (up *cluster) named(database string) bool {
+	return slices.ContainsFunc(up.core.Groups(), func(g *session.Group) bool { return g.Database == database })
+}
+
 // control runs f on the loop thread with what a database's name stands for.
-func (px *Proxy) control(ctx context.Context, database string, f func(now int64, sc scope)) (err error) {
+func (px *Proxy) control(ctx context.Context, database string, ahead bool, f func(now int64, sc scope)) (err error) {
 	ended := px.do(ctx, func(now int64) {
 		var sc scope
-		if sc, err = px.scopeOf(database); err == nil {
+		if sc, err = px.scopeOf(database, ahead); err == nil {
 			f(now, sc)
 		}
 	})
@@ -112,19 +126,22 @@ func (px *Proxy) until(ctx context.Context, w *watcher) error {
 }
 
 // Pause implements Control.
-func (px *Proxy) Pause(ctx context.Context, database string) error {
+func (px *Proxy) Pause(ctx context.Context, database string) (ahead bool, err error) {
 	var w *watcher
-	err := px.control(ctx, database, func(now int64, sc scope) {
+	err = px.control(ctx, database, true, func(now int64, sc scope) {
 		px.paused = px.paused || sc.up == nil
-		sc.each(px, func(up *cluster, _ func(*session.KeyInfo) bool) { up.core.Pause(now, sc.database) })
+		sc.each(px, func(up *cluster, meant func(*session.KeyInfo) bool) {
+			up.core.Pause(now, sc.database)
+			ahead = sc.up != nil && !slices.ContainsFunc(up.core.Keys(), meant)
+		})
 		w = px.await(func() bool { return px.count(sc, func(*pool.Server) bool { return true }) == 0 })
 		px.watch()
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	px.o.Log.Info("paused", "database", all(database))
-	return px.until(ctx, w)
+	return ahead, px.until(ctx, w)
 }
 
 func all(database string) string {
@@ -136,7 +153,7 @@ func all(database string) string {
 
 // Resume implements Control.
 func (px *Proxy) Resume(ctx context.Context, database string) (changed bool, err error) {
-	err = px.control(ctx, database, func(now int64, sc scope) {
+	err = px.control(ctx, database, true, func(now int64, sc scope) {
 		if sc.up == nil {
 			changed, px.paused = px.paused, false
 		}
@@ -152,7 +169,7 @@ func (px *Proxy) Resume(ctx context.Context, database string) (changed bool, err
 
 // Reconnect implements Control.
 func (px *Proxy) Reconnect(ctx context.Context, database string) error {
-	return px.control(ctx, database, func(now int64, sc scope) {
+	return px.control(ctx, database, false, func(now int64, sc scope) {
 		sc.each(px, func(up *cluster, meant func(*session.KeyInfo) bool) { up.core.Reconnect(now, meant) })
 	})
 }
@@ -160,7 +177,7 @@ func (px *Proxy) Reconnect(ctx context.Context, database string) error {
 // WaitClose implements Control.
 func (px *Proxy) WaitClose(ctx context.Context, database string) error {
 	var w *watcher
-	err := px.control(ctx, database, func(_ int64, sc scope) {
+	err := px.control(ctx, database, false, func(_ int64, sc scope) {
 		w = px.await(func() bool { return px.count(sc, (*pool.Server).Doomed) == 0 })
 		px.watch()
 	})
@@ -187,7 +204,7 @@ var killed = session.Say("killed")
 // Kill implements Control.
 func (px *Proxy) Kill(ctx context.Context, database string) error {
 	px.o.Log.Warn("kill", "database", all(database))
-	return px.control(ctx, database, func(now int64, sc scope) {
+	return px.control(ctx, database, false, func(now int64, sc scope) {
 		px.paused = px.paused || sc.up == nil
 		sc.each(px, func(up *cluster, meant func(*session.KeyInfo) bool) {
 			up.core.Pause(now, sc.database)
@@ -235,7 +252,9 @@ func (px *Proxy) able(ctx context.Context, database string, disabled bool) error
 	if db, _ := px.settings.Load().route(database); db == nil {
 		return ErrNoDatabase
 	}
-	px.disabled.set(database, disabled)
+	if !px.disabled.set(database, disabled) {
+		return ErrTooManyNames
+	}
 	px.o.Log.Info("database", "name", database, "disabled", disabled)
 	return ctx.Err()
 }

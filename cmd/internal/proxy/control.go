@@ -20,16 +20,20 @@ const (
 var (
 	ErrNoDatabase = errors.New("no such database")
 	ErrNoClient   = errors.New("no such client")
-	ErrEnded      = errors.New("pgweir is shutting down")
+	// ErrTooManyNames: more names than are remembered before a client has used them.
+	ErrTooManyNames = errors.New("too many databases that no client has used")
+	ErrEnded        = errors.New("pgweir is shutting down")
 )
 
 // Control is what an administrator may do to a running proxy. A database is a name that
-// clients use; "" stands for all. Proxy implements it.
+// clients use; "" stands for all. One that only "*" covers may be paused and disabled before
+// anybody has used it. Proxy implements it.
 type Control interface {
 	// Pause stops giving servers to clients, and the clocks of those who wait. It returns
 	// when no transaction runs and no session keeps a server, and the idle servers are
-	// closed; if ctx ends before, the pause goes on.
-	Pause(ctx context.Context, database string) error
+	// closed; if ctx ends before, the pause goes on. ahead: no client has used that database
+	// yet, so it is paused for those who come.
+	Pause(ctx context.Context, database string) (ahead bool, err error)
 	// Resume ends a Pause or what a Kill has left. changed is false if there was none.
 	Resume(ctx context.Context, database string) (changed bool, err error)
 	// Reconnect closes every server connection as soon as it is free.

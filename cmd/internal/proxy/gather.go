@@ -38,6 +38,7 @@ type upstreamFacts struct {
 	keys      []keyFacts // by key
 	roles     []session.RoleStats
 	groups    []session.Group
+	paused    session.Pauses
 
 	wantLoads, wantKeys, wantGroups int
 }
@@ -167,6 +168,7 @@ func (r *upstreamFacts) begin(now int64) {
 	up := r.up
 	u, co := up.o.Load(), up.core
 	set, gate, c := co.Set().Stats(), co.Gate().Totals(), co.Counts()
+	r.paused = co.Pauses()
 	r.u, r.gate, r.now, r.workloads = u, gate, now, up.px.settings.Load().Workloads
 	r.state = UpstreamState{
 		Name: up.name, Host: up.place.Address, Budget: u.Budget, BudgetSum: u.BudgetSum, Reserve: u.Reserve,

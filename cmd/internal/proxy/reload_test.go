@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -216,7 +217,7 @@ func TestPauseOfEverything(t *testing.T) {
 	px, address := start(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := px.Pause(ctx, ""); err != nil {
+	if _, err := px.Pause(ctx, ""); err != nil {
 		t.Fatal(err)
 	}
 	reload(t, px, func(s *Settings) {
@@ -247,6 +248,107 @@ func TestPauseOfEverything(t *testing.T) {
 		}
 	case <-ctx.Done():
 		t.Error("it is still paused")
+	}
+}
+
+// A database that only "*" covers can be paused before anybody has used it.
+func TestPauseBeforeTheFirstClient(t *testing.T) {
+	px, address := start(t, func(o *Options) { o.Settings.Databases = []Database{{Name: "*", Upstream: "main"}} })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if ahead, err := px.Pause(ctx, "later"); !ahead || err != nil {
+		t.Fatalf("ahead %v, %v", ahead, err)
+	}
+	paused := func() (names []string) {
+		s, err := px.Snapshot(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range s.Databases {
+			if d.Paused {
+				names = append(names, d.Name)
+			}
+		}
+		return names
+	}
+	if got := paused(); !slices.Equal(got, []string{"later"}) {
+		t.Errorf("paused: %v", got)
+	}
+	if _, err := connect(t, address, "another"); err != nil {
+		t.Fatal(err)
+	}
+	in := make(chan error, 1)
+	go func() {
+		s, err := login.Dial(context.Background(), login.Target{Network: "tcp", Address: address, User: "app", Database: "later"})
+		if err == nil {
+			err = s.Conn.Close()
+		}
+		in <- err
+	}()
+	until(t, px, "it waits", func() bool { return px.upstreams["main"].core.Gate().Stats().Paused == 1 })
+	for _, want := range []bool{true, false} {
+		if changed, err := px.Resume(ctx, "later"); err != nil || changed != want {
+			t.Fatalf("changed %v, %v", changed, err)
+		}
+	}
+	if err := <-in; err != nil {
+		t.Error(err)
+	}
+	if got := paused(); got != nil {
+		t.Errorf("paused: %v", got)
+	}
+	if ahead, err := px.Pause(ctx, "later"); ahead || err != nil {
+		t.Errorf("ahead %v, %v", ahead, err)
+	}
+	for name, err := range map[string]error{
+		"kill": px.Kill(ctx, "nowhere"), "reconnect": px.Reconnect(ctx, "nowhere"), "wait": px.WaitClose(ctx, "nowhere"),
+	} {
+		if !errors.Is(err, ErrNoDatabase) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What is remembered of names that nobody has used is bounded.
+func TestPausesBeforeTheFirstClientAreBounded(t *testing.T) {
+	px, address := start(t, func(o *Options) { o.Settings.Databases = []Database{{Name: "*", Upstream: "main"}} })
+	if _, err := connect(t, address, "used"); err != nil {
+		t.Fatal(err)
+	}
+	name := func(i int) string { return "later" + strconv.Itoa(i) }
+	for i := range maxApart {
+		if _, err := px.Pause(t.Context(), name(i)); err != nil {
+			t.Fatal(err)
+		}
+		if err := px.Disable(t.Context(), name(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pause := func(name string) error {
+		_, err := px.Pause(t.Context(), name)
+		return err
+	}
+	if err := pause("more"); !errors.Is(err, ErrTooManyNames) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := px.Disable(t.Context(), "more"); !errors.Is(err, ErrTooManyNames) {
+		t.Errorf("one more: %v", err)
+	}
+	for _, known := range []string{name(7), "used"} {
+		if err := pause(known); err != nil {
+			t.Errorf("%s: %v", known, err)
+		}
+	}
+	for _, last := range []string{name(7), "used"} {
+		if _, err := px.Resume(t.Context(), last); err != nil {
+			t.Errorf("%s: %v", last, err)
+		}
+	}
+	if err := px.Enable(t.Context(), name(7)); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(pause("more"), px.Disable(t.Context(), "more")); err != nil {
+		t.Errorf("in its place: %v", err)
 	}
 }
 

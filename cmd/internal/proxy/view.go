@@ -214,6 +214,7 @@ func (v *view) upstream(r *upstreamFacts) {
 	}
 	s.Down = s.LastError != "" && s.Idle+s.Active == 0
 	v.pools(r)
+	v.paused(r)
 	v.promoted(r)
 	v.workloads(r)
 	v.out.Upstreams = append(v.out.Upstreams, *s)
@@ -279,6 +280,22 @@ func (v *view) pools(f *upstreamFacts) {
 	v.out.Pools = slices.Grow(v.out.Pools, len(order))
 	for _, i := range order {
 		v.out.Pools = append(v.out.Pools, rows[i])
+	}
+}
+
+// paused notes which databases are paused, also those that nobody has used yet.
+func (v *view) paused(f *upstreamFacts) {
+	for name := range f.paused.Others {
+		if at := (place{f.up.name, name}); !f.paused.All && len(v.at[at]) == 0 {
+			if d := v.entry(name); d != nil && d.Upstream == at.upstream && d.onServer(name) == name {
+				v.database(name)
+			}
+		}
+	}
+	for _, d := range v.databases {
+		if d.Upstream == f.up.name {
+			d.Paused = f.paused.Covers(d.DBName)
+		}
 	}
 }
 

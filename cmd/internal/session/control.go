@@ -1,6 +1,8 @@
 package session
 
 import (
+	"maps"
+
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/pool"
 	"github.com/pgweir/pgweir/wire"
@@ -16,34 +18,34 @@ func (co *Core) Reconfigure(now int64, p admission.Plan, o pool.Options) {
 	co.act(now)
 }
 
-// pauses is what is paused, also of keys that come later: all databases or none, and those
-// that are otherwise.
-type pauses struct {
-	all    bool
-	others map[string]bool
+// Pauses is what is paused of the databases on the servers, also of those that come later.
+type Pauses struct {
+	All    bool
+	Others map[string]bool // those that are otherwise
 }
 
-func (p *pauses) covers(database string) bool { return p.all != p.others[database] }
+// Covers reports whether a database is paused.
+func (p *Pauses) Covers(database string) bool { return p.All != p.Others[database] }
 
 // set pauses a database, or all if it is "", or ends that. It reports whether something is
 // different.
-func (p *pauses) set(database string, paused bool) (changed bool) {
+func (p *Pauses) set(database string, paused bool) (changed bool) {
 	if database == "" {
-		changed = p.all != paused || len(p.others) > 0
-		p.all = paused
-		clear(p.others)
+		changed = p.All != paused || len(p.Others) > 0
+		p.All = paused
+		clear(p.Others)
 		return changed
 	}
-	if changed = p.covers(database) != paused; !changed {
+	if changed = p.Covers(database) != paused; !changed {
 		return false
 	}
-	if p.others == nil {
-		p.others = make(map[string]bool)
+	if p.Others == nil {
+		p.Others = make(map[string]bool)
 	}
-	if paused == p.all {
-		delete(p.others, database)
+	if paused == p.All {
+		delete(p.Others, database)
 	} else {
-		p.others[database] = true
+		p.Others[database] = true
 	}
 	return true
 }
@@ -136,5 +138,14 @@ func (cl *Client) Depart(now int64, e *wire.Error, reason Reason) {
 	cl.core.act(now)
 }
 
+// Pauses returns a copy of what is paused.
+func (co *Core) Pauses() Pauses { return Pauses{co.paused.All, maps.Clone(co.paused.Others)} }
+
+// PausedApart is how many databases are paused while not all are, or the other way round.
+func (co *Core) PausedApart() int { return len(co.paused.Others) }
+
+// PausedOtherwise reports whether a database is one of them.
+func (co *Core) PausedOtherwise(database string) bool { return co.paused.Others[database] }
+
 // AnyPaused reports whether anything is paused.
-func (co *Core) AnyPaused() bool { return co.paused.all || len(co.paused.others) > 0 }
+func (co *Core) AnyPaused() bool { return co.paused.All || len(co.paused.Others) > 0 }

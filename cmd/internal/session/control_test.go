@@ -25,14 +25,14 @@ func TestPausesCoverWhatWasSaidLast(t *testing.T) {
 		{steps: []step{{"a", true, true}, {"", false, true}}},
 		{steps: []step{{"a", true, true}, {"", true, true}}, a: true, b: true},
 	} {
-		var p pauses
+		var p Pauses
 		for _, s := range c.steps {
 			if got := p.set(s.database, s.paused); got != s.changed {
 				t.Errorf("%+v: changed %v", s, got)
 			}
 		}
-		if p.covers("a") != c.a || p.covers("b") != c.b || len(p.others) != c.others {
-			t.Errorf("after %+v: a %v, b %v, %d others", c.steps, p.covers("a"), p.covers("b"), len(p.others))
+		if p.Covers("a") != c.a || p.Covers("b") != c.b || len(p.Others) != c.others {
+			t.Errorf("after %+v: a %v, b %v, %d others", c.steps, p.Covers("a"), p.Covers("b"), len(p.Others))
 		}
 	}
 }

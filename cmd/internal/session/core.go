@@ -25,7 +25,7 @@ type Core struct {
 	byKey   map[keyName]*KeyInfo
 	groups  []*Group
 	byGroup map[groupName]*Group
-	paused  pauses
+	paused  Pauses
 	// generation is that of the configuration by which clients were grouped.
 	generation uint32
 
@@ -119,7 +119,7 @@ func (co *Core) Key(database, role string) *KeyInfo {
 		}
 		co.keys = append(co.keys, k)
 		co.byKey[n] = k
-		if co.paused.covers(database) {
+		if co.paused.Covers(database) {
 			co.gate.Pause(0, []admission.Key{k.Key})
 		}
 	}
