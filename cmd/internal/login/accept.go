@@ -2,6 +2,7 @@ package login
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -15,6 +16,10 @@ type Client struct {
 	Startup        wire.Startup
 	User, Database string // never empty, cut to the length of a name in Postgres
 	Credentials    Credentials
+
+	// TLS is what is known of the connection's encryption; nil: it is in clear. The
+	// client's certificate counts for as much as its VerifiedChains are there.
+	TLS *tls.ConnectionState
 }
 
 // peek is the length of the requests for encryption, and one byte more: the next
