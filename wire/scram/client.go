@@ -10,6 +10,7 @@ import (
 // Verify.
 type Client struct {
 	binding   *Binding
+	unoffered bool // a binding was possible here, but the server did not offer it
 	nonce     string
 	firstBare string
 
@@ -27,9 +28,26 @@ func newClient(binding *Binding, user, nonce string) *Client {
 	return &Client{binding: binding, nonce: nonce, firstBare: "n=" + user + ",r=" + nonce}
 }
 
+// NewUnofferedClient begins a conversation without a binding, over a channel that could be
+// bound, with a server that did not offer it. A server that did finds out by this that its
+// offer was taken away on the way, and refuses.
+func NewUnofferedClient() *Client {
+	c := NewClient(nil)
+	c.unoffered = true
+	return c
+}
+
+// header is the client's GS2 header.
+func (c *Client) header() string {
+	if c.unoffered {
+		return "y,,"
+	}
+	return c.binding.header()
+}
+
 // First returns the client's first message. Its user name is empty, as libpq's
 // is: Postgres takes the one of the start-up packet.
-func (c *Client) First() []byte { return []byte(c.binding.header() + c.firstBare) }
+func (c *Client) First() []byte { return []byte(c.header() + c.firstBare) }
 
 // Challenge takes the server's first message and returns what keys must be
 // derived with; who has the keys can ignore it. Both are within the bounds of
@@ -89,7 +107,7 @@ func (c *Client) Respond(keys Keys) []byte {
 	if c.serverFirst == "" {
 		return nil
 	}
-	bare := "c=" + c.binding.input(c.binding.header()) + ",r=" + c.fullNonce
+	bare := "c=" + c.binding.input(c.header()) + ",r=" + c.fullNonce
 	auth := authMessage(c.firstBare, c.serverFirst, bare)
 	stored := keys.Stored()
 	proof := xor(keys.Client, mac(stored[:], auth))
