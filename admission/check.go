@@ -107,7 +107,7 @@ func (c *census) rank(g *Gate, r *rank) error {
 	for w := r.head; w != nil; w = w.places[l.link].next {
 		f := w.flows[l.link]
 		switch {
-		case g.draining && !w.Begun:
+		case g.draining && !g.leaving && !w.Begun:
 			return errors.New("somebody waits at a draining gate who has not begun")
 		case w.gate != g || w.halted:
 			return fmt.Errorf("a waiter of key %d is in line but does not wait", w.Key)

@@ -1,15 +1,22 @@
 package admission
 
-// dispatch refuses who is too old, then grants what is free as long as somebody
-// can use it. While more are too old than it refuses at once nobody is granted.
+// dispatch refuses who has to go or is too old, then grants what is free as long as
+// somebody can use it. While there are more of those than it refuses at once nobody is
+// granted.
 func (g *Gate) dispatch(now int64, out []Verdict) []Verdict {
 	g.tick(now)
 	g.stand(now)
-	g.budget, g.behind = mostEvicted, false
+	if g.behind = false; g.budgetAt != now {
+		g.budget, g.budgetAt = mostEvicted, now
+	}
+	if g.leaving || len(g.owed) > 0 {
+		out = g.turnOut(now, out)
+		g.behind = g.leaving
+	}
 	if g.waiting > 0 {
 		g.look(now)
 		out = g.tooLate(now, g.expire(now, out))
-		g.behind = g.budget == 0
+		g.behind = g.behind || g.budget == 0
 		g.favour(now)
 	}
 	for g.waiting > 0 && !g.behind {

@@ -18,9 +18,10 @@ const (
 	// its floor.
 	maxAuto   = 1000
 	slotsAuto = 4
-	// mostEvicted is how many a dispatch refuses because of the time. Where thousands came at
-	// once, they are too old at once, and nobody else must wait until all have been told.
-	mostEvicted = 256
+	// mostEvicted is how many are refused at one moment, but for newcomers and those who make
+	// room. Where thousands came at once, they are too old at once, or lose their servers at
+	// once, and nobody else must wait until all have been told.
+	mostEvicted = 128
 	// never is the time that does not come.
 	never = math.MaxInt64
 )
@@ -59,9 +60,12 @@ type Gate struct {
 	probes   int // of these probes
 	halted   int // while their keys are paused
 	pauseNew bool
-	draining bool // refuse whoever has not begun
-	budget   int  // how many more a dispatch may refuse
-	behind   bool // the last one could not refuse all who were too old
+	draining bool  // refuse whoever has not begun
+	leaving  bool  // and not all of these have been told yet
+	owed     []Key // have waiters who are to be refused as there will be no server for them
+	budget   int   // how many more may be refused
+	budgetAt int64 // at this moment
+	behind   bool  // the last dispatch could not refuse all who had to be
 
 	displaced []Verdict // by Admit, not fetched yet
 
@@ -81,7 +85,7 @@ func New(p Plan, s Supply, rnd func() float64) *Gate {
 	if rnd == nil {
 		rnd = func() float64 { return 0.5 }
 	}
-	g := &Gate{supply: s, rnd: rnd, flows: make(map[flowName]*flow)}
+	g := &Gate{supply: s, rnd: rnd, flows: make(map[flowName]*flow), budget: mostEvicted}
 	g.byTime = heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inTime }}
 	g.sheds = heap[*flow]{less: func(a, b *flow) bool { return a.shed < b.shed }, place: func(f *flow) *int32 { return &f.inShed }}
 	g.late = heap[*Waiter]{less: func(a, b *Waiter) bool { return a.late < b.late }, place: func(w *Waiter) *int32 { return &w.inLate }}
@@ -326,21 +330,16 @@ func (g *Gate) Supplied(now int64, k Key, out []Verdict) []Verdict {
 
 // Unsupplied says that no server of k can be opened for a reason that will not
 // pass by itself (its role or database is refused). Who waits for one is
-// refused with NoServer, unless k is paused.
+// refused with NoServer, unless k is paused: some now, the others by Fire.
 func (g *Gate) Unsupplied(now int64, k Key, out []Verdict) []Verdict {
 	g.tick(now)
-	for {
-		f := g.key(k).flows
-		for f != nil && !f.served() {
-			f = f.next
+	if e := g.key(k); e.waiting > 0 {
+		if e.refuse == 0 {
+			g.owed = append(g.owed, k)
 		}
-		if f == nil {
-			break
-		}
-		out = append(out, g.evict(now, f.first, NoServer))
+		e.refuse = g.seq
 	}
-	g.tellUsable(now)
-	return out
+	return g.dispatch(now, out)
 }
 
 // Refuse accounts for a refusal that the caller has decided on, of w, which does not wait.
@@ -349,8 +348,9 @@ func (g *Gate) Refuse(now int64, w *Waiter, r Reason) Verdict {
 	return g.refusal(now, w, r)
 }
 
-// Fire does what is due at now: refuses those who waited for the maximum time, some hundreds
-// of them and the others when it is called again,
+// Fire does what is due at now: refuses those who waited for the maximum time, and those who
+// are left of an Unsupplied or a Drain, a hundred of them and the others when it is called
+// again,
 // and gives up a server for a head of a line that was passed over for too long.
 // next is when it wants to be called again; math.MaxInt64 = not by time alone.
 // Calling it at any other time does no harm.
@@ -396,30 +396,10 @@ func (g *Gate) Reconfigure(now int64, p Plan, out []Verdict) []Verdict {
 }
 
 // Drain refuses all who wait, and every later Admit, with Draining; those who have
-// Begun excepted. Tickets that are out go on.
+// Begun excepted. Some are refused now, the others by Fire. Tickets that are out go on.
 func (g *Gate) Drain(now int64, out []Verdict) []Verdict {
-	g.tick(now)
-	g.draining = true
-	refuse := func(w *Waiter) {
-		for w != nil {
-			next := w.places[mainLine].next
-			if !w.Begun {
-				out = append(out, g.evict(now, w, Draining))
-			}
-			w = next
-		}
-	}
-	for _, d := range g.loads {
-		for i := range d.lines {
-			for c := range d.lines[i].ranks {
-				refuse(d.lines[i].ranks[c].head)
-			}
-		}
-	}
-	for i := range g.keys {
-		refuse(g.keys[i].halted.head)
-	}
-	return out
+	g.draining, g.leaving = true, true
+	return g.dispatch(now, out)
 }
 
 // Waiting is how many wait, probes and those of paused keys included.

@@ -13,7 +13,8 @@ type keyState struct {
 	grantedAt int64          // when somebody was last let in
 	running   [Classes]int32 // tickets out, by class
 
-	halted list // who wait while it is paused
+	halted list   // who wait while it is paused
+	refuse uint64 // who came up to here are to be refused: there will be no server; 0 = nobody
 
 	mode  mode
 	since int64 // when it got into its mode

@@ -189,6 +189,7 @@ func (co *Core) Fire(now int64) (next int64) {
 func (co *Core) Drain(now int64, idle func(yield func(*Client))) {
 	co.draining = true
 	co.deliver(now, co.gate.Drain(now, co.verdicts))
+	co.timer = true // for those who have not been told yet
 	idle(func(cl *Client) {
 		if cl.idle() {
 			co.endDraining(cl, now)
