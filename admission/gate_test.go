@@ -35,8 +35,12 @@ func (s *shelf) Demand(k Key, waiting, free int, _ int64) {
 	s.asked = append(s.asked, fmt.Sprintf("demand %d: %d waiting, %d usable", k, waiting, free))
 }
 
-func (s *shelf) Steal(k Key, now int64, _ bool) bool {
-	s.asked = append(s.asked, fmt.Sprintf("steal %d at %d", k, now/ms))
+func (s *shelf) Steal(k Key, now int64, urgent bool) bool {
+	how := ""
+	if urgent {
+		how = " at once"
+	}
+	s.asked = append(s.asked, fmt.Sprintf("steal %d at %d%s", k, now/ms, how))
 	return s.stealing
 }
 

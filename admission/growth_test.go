@@ -1,0 +1,91 @@
+package admission
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A class does not keep its servers while a higher one has none: as soon as one of the lower
+// would be served again. Among equals affinity goes on for a while.
+func TestLowerClassGivesUpItsServers(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		first Class // of those who have the servers
+		want  []string
+	}{
+		{"a lower class", Sheddable, []string{"steal 1 at 20 at once"}},
+		{"the same class", Critical, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newShelf()
+			s.stealing = true
+			g := New(Plan{Slots: 1, Workloads: []Workload{{Share: 1, Policy: Guard}}}, s, nil)
+			s.idle[0] = 1
+			for range 3 {
+				g.Admit(0, &Waiter{Class: c.first})
+			}
+			g.Admit(0, &Waiter{Key: 1, Role: 1, Class: Critical})
+			s.drain()
+			for at := 10 * ms; at <= 20*ms; at += 10 * ms {
+				s.idle[0]++
+				out := g.Supplied(at, 0, nil)
+				if out = g.Done(at, Ticket{}, 10*ms, out); len(out) != 1 || out[0].W.Key != 0 {
+					t.Fatalf("%+v", out)
+				}
+			}
+			asked := slices.DeleteFunc(s.drain(), func(a string) bool { return !strings.HasPrefix(a, "steal") })
+			if !slices.Equal(asked, c.want) {
+				t.Errorf("%q", asked)
+			}
+			if err := g.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What makes a queue grow is told from what does not.
+func TestGrowth(t *testing.T) {
+	d := &load{part: 5}
+	for range enough {
+		d.drain.add(10 * ms)
+	}
+	overload, pages, drift := paces()[0], paces()[1], paces()[2]
+	// steps is of each step by how many the queue is longer, and how many came with something new.
+	grows := func(p pace, steps ...[2]int) bool {
+		r := &rank{line: &line{load: d}, list: list{n: 20}}
+		var w growth
+		w.start(1000*ms, r)
+		for i, s := range steps {
+			r.n += s[0]
+			r.begun += s[1]
+			if w.look(1000*ms+int64(i+1)*p.intervals*leastInterval, leastInterval, r, p) {
+				return true
+			}
+		}
+		return false
+	}
+	again := func(n, more, begun int) [][2]int { return slices.Repeat([][2]int{{more, begun}}, n) }
+	for _, c := range []struct {
+		name  string
+		grows bool
+		want  bool
+	}{
+		{"twice what fits", grows(overload, again(2, 50, 100)...), true},
+		{"a tenth too much", grows(overload, again(3, 6, 56)...), true},
+		{"not for long", grows(overload, again(2, 6, 56)...), false},
+		{"with a pause", grows(overload, [2]int{6, 56}, [2]int{6, 56}, [2]int{-1, 49}, [2]int{6, 56}, [2]int{6, 56}), false},
+		{"pages, half of which stay", grows(pages, again(3, 4, 7)...), true},
+		{"pages, most of which end", grows(pages, again(9, 4, 50)...), false},
+		{"clients that were there", grows(pages, again(9, 4, 0)...), false},
+		{"they all come at once", grows(pages, [2]int{200, 200}, [2]int{4, 5}), false},
+		{"a little too much", grows(drift, again(6, 6, 256)...), true},
+		{"up and down", grows(drift, again(5, 6, 256)...), false},
+		{"a hair too much", grows(drift, again(9, 4, 254)...), false},
+	} {
+		if c.grows != c.want {
+			t.Errorf("%s: grows %v", c.name, c.grows)
+		}
+	}
+}
