@@ -273,11 +273,7 @@ func (g *Gate) expire(now int64, out []Verdict) []Verdict {
 	g.overdue(now)
 	for f, ok := g.byTime.top(); ok && f.due <= now && g.budget > 0; f, ok = g.byTime.top() {
 		g.budget--
-		r := QueueAge
-		if !f.slot && g.keys[f.key].mode == away {
-			r = NoServer
-		}
-		out = append(out, g.evict(now, f.first, r))
+		out = append(out, g.evict(now, f.first, g.whyOld(f)))
 	}
 	for _, s := range [...]*side{g.side[slots], g.side[sessions]} {
 		for c := range classes {
@@ -288,6 +284,21 @@ func (g *Gate) expire(now int64, out []Verdict) []Verdict {
 		}
 	}
 	return out
+}
+
+// whyOld says why the first of a flow, which grew too old, was not served: it lacked a slot, or
+// a server that cannot be had. Where logins fail, servers that are open and let nobody in are
+// those of an outage as well: they run what will not end.
+func (g *Gate) whyOld(f *flow) Reason {
+	e := &g.keys[f.key]
+	switch {
+	case f.slot:
+	case e.mode == away:
+		return NoServer
+	case g.fails != nil && e.grantedAt < f.first.joined && f.line.side.may(f.line) && g.fails.Failing(f.key):
+		return NoServer
+	}
+	return QueueAge
 }
 
 // due is when expire has to be called next.

@@ -9,6 +9,7 @@ import (
 type weather struct {
 	shelf
 	warm    map[Key]bool
+	failing bool
 	changes uint64
 	asked   int
 }
@@ -16,6 +17,7 @@ type weather struct {
 func newWeather() *weather { return &weather{shelf: *newShelf(), warm: map[Key]bool{}} }
 
 func (s *weather) Warming(k Key) bool { s.asked++; return s.warm[k] }
+func (s *weather) Failing(Key) bool   { return s.failing }
 func (s *weather) Changes() uint64    { return s.changes }
 
 func (s *weather) set(k Key, down, warm bool) {
@@ -289,6 +291,50 @@ func TestPauseAllAndDrain(t *testing.T) {
 	}
 	if _, v := admit(t, g, ms, 0, false); v.Reason != Draining {
 		t.Fatalf("%+v", v)
+	}
+}
+
+// A server that is stuck does not hide that no other can be opened: who waits for one with a
+// slot free is told so, unless somebody of its key was let in meanwhile.
+func TestStuckServerOfADatabaseThatIsAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		slots   int
+		failing bool
+		granted int64 // when somebody was let in
+		want    Reason
+	}{
+		"stuck":        {2, true, 10 * ms, NoServer},
+		"no failure":   {2, false, 10 * ms, QueueAge},
+		"no slot":      {1, true, 10 * ms, QueueAge},
+		"serves some":  {3, true, 60 * ms, QueueAge},
+		"as they come": {2, true, 20 * ms, QueueAge},
+	} {
+		s := newWeather()
+		s.failing = c.failing
+		g := New(Plan{Slots: c.slots, Workloads: []Workload{{MaxWait: 100 * ms}}}, s, nil)
+		s.idle[0] = 1
+		if c.granted <= 20*ms {
+			admit(t, g, c.granted, 0, false)
+		}
+		waits := &Waiter{}
+		s.idle[0] = 0
+		if v := g.Admit(20*ms, waits); v.Outcome != Queued {
+			t.Fatalf("%s: %+v", name, v)
+		}
+		if c.granted > 20*ms {
+			s.idle[0] = 1
+			other := &Waiter{Class: CriticalPlus}
+			g.Admit(c.granted, other)
+			if out := g.Supplied(c.granted, 0, nil); len(out) != 1 {
+				t.Fatalf("%s: %+v", name, out)
+			} else if out[0].W == waits {
+				waits = other
+			}
+		}
+		_, out := g.Fire(200*ms, nil)
+		if len(out) != 1 || out[0].W != waits || out[0].Reason != c.want {
+			t.Errorf("%s: %+v, want %v", name, out, c.want)
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ type Gate struct {
 	plan    Plan
 	supply  Supply
 	down    Downer // supply, if it knows
+	fails   Failer
 	warm    Warmer
 	changes Changer
 	rnd     func() float64
@@ -98,6 +99,7 @@ func New(p Plan, s Supply, rnd func() float64) *Gate {
 		g.lanes[i] = newLine(g.side[i], nil, laneLine, uint64(i))
 	}
 	g.down, _ = s.(Downer)
+	g.fails, _ = s.(Failer)
 	g.warm, _ = s.(Warmer)
 	g.changes, _ = s.(Changer)
 	if a, ok := s.(Asker); ok {

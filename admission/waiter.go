@@ -217,6 +217,12 @@ type Supply interface {
 // that grow too old are then refused with NoServer instead of QueueAge.
 type Downer interface{ Down(k Key) bool }
 
+// Failer is a Supply that knows that no server can be opened, also while some are open.
+// Failing reports that the last attempt to open one for k failed. A waiter that grows too old
+// while a slot is free for it, and nobody of its key was let in since it came, is refused
+// with NoServer then: those servers serve nobody.
+type Failer interface{ Failing(k Key) bool }
+
 // Warmer is a Supply that knows whether it is still opening what it may open.
 // Warming reports that servers are on their way, or k may get one at once, and
 // that nothing speaks against success.

@@ -83,6 +83,7 @@ func (w *world) checkClock(s *session, v admission.Verdict) {
 		w.failf("session %d waited %d, not %d", s.id, w.now-s.w.Arrived(), v.Waited)
 	case v.Reason == admission.QueueAge && s.counted < w.limit(s):
 		w.failf("session %d: refused for age after %d of %d", s.id, s.counted, w.limit(s))
+	case v.Reason == admission.NoServer && w.set.Failing(s.w.Key) && s.counted >= w.limit(s): // others have its servers
 	case v.Reason == admission.NoServer && !w.hopeless && s.away < w.workload(s).NoServerWait:
 		w.failf("session %d: no server after %d of %d", s.id, s.away, w.workload(s).NoServerWait)
 	case v.Outcome == admission.Granted && s.counted >= w.limit(s):

@@ -106,7 +106,13 @@ func (s *Set) Down(k admission.Key) bool {
 		return s.throttle.on
 	}
 	e := &s.keys[k]
-	return (e.failures > 0 || s.throttle.on) && e.count[Idle]+e.count[Busy] == 0
+	return s.Failing(k) && e.count[Idle]+e.count[Busy] == 0
+}
+
+// Failing implements admission.Failer: k's last dial has failed, or the server turns away
+// those of all keys.
+func (s *Set) Failing(k admission.Key) bool {
+	return s.throttle.on || int(k) < len(s.keys) && s.keys[k].failures > 0
 }
 
 // Warming implements admission.Warmer: servers are on their way, or k may get

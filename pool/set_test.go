@@ -161,14 +161,14 @@ func TestBackoff(t *testing.T) {
 
 func TestDownNeedsAFailureAndNoServer(t *testing.T) {
 	s := New(Options{Budget: 2, ConnectRate: 1e9})
-	if s.Down(0) || s.Down(5) {
+	if s.Down(0) || s.Down(5) || s.Failing(0) || s.Failing(5) {
 		t.Error("down without a failure")
 	}
 	sv := dial(t, s, 0, 0, 1)[0]
 	s.Demand(0, 2, 2, 0)
 	s.Dialed(0, s.Actions(nil)[0].Server, false, false)
-	if s.Down(0) {
-		t.Error("down with an idle server")
+	if s.Down(0) || !s.Failing(0) {
+		t.Error("down with an idle server, or no failure seen")
 	}
 	s.Break(0, sv)
 	if !s.Down(0) {
