@@ -33,6 +33,7 @@ type Target struct {
 	Credentials      Credentials
 	Params           []wire.Param // further start-up parameters, in that order
 	CPU              CPU          // bounds the derivation of keys
+	Binding          ChannelBinding
 }
 
 // Server is a connection on which a log-in is complete: the server waits for its
@@ -57,7 +58,7 @@ func (r *Refusal) Error() string { return r.Told.Error() }
 // Unwrap returns the server's own error.
 func (r *Refusal) Unwrap() error { return r.Told }
 
-// Dial connects to the target and logs in, as [Enter] does.
+// Dial connects to the target in clear and logs in, as [Enter] does.
 func Dial(ctx context.Context, t Target) (*Server, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, t.Network, t.Address)
 	if err != nil {
@@ -67,7 +68,8 @@ func Dial(ctx context.Context, t Target) (*Server, error) {
 }
 
 // Enter logs in on a connection with protocol 3.0 and owns it from here on: after
-// an error it is closed.
+// an error it is closed. Over a *tls.Conn the proof of a password is bound to the
+// server's certificate as the target's Binding says.
 //
 // An ErrorResponse of the server comes back as a *[Refusal] with the server's own
 // fields; before Enter returns it has waited, for a few seconds at most, until that
@@ -107,7 +109,7 @@ func Login(ctx context.Context, conn net.Conn, t Target) (*Server, error) {
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("server closed the connection: %w", io.ErrUnexpectedEOF)
 		}
-		return nil, blame(ctx, err)
+		return nil, blame(ctx, tlsTrouble(err))
 	}
 	return h.server, nil
 }

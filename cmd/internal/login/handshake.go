@@ -29,6 +29,7 @@ type handshake struct {
 	talk          *scram.Client // nil: not SCRAM
 	continued     bool          // SCRAM: the proof is sent
 	verified      bool          // SCRAM: the server has proved itself
+	bound         bool          // SCRAM: to the server's certificate
 	authenticated bool
 	lost          error // of the last write
 }
@@ -142,6 +143,9 @@ func (h *handshake) authenticate(body []byte) error {
 		if h.talk != nil && !h.verified {
 			return fmt.Errorf("%w: let in before the end of SCRAM", ErrImposter)
 		}
+		if err := h.mustBeBound(); err != nil {
+			return err
+		}
 		h.authenticated = true
 		return nil
 	case wire.AuthSASLContinue:
@@ -153,6 +157,11 @@ func (h *handshake) authenticate(body []byte) error {
 		return fmt.Errorf("%w: a second authentication request", ErrProtocol)
 	}
 	h.asked = true
+	if kind != wire.AuthSASL {
+		if err := h.mustBeBound(); err != nil {
+			return err // before it has a password
+		}
+	}
 	switch kind {
 	case wire.AuthCleartext:
 		return h.cleartext()
@@ -190,25 +199,6 @@ func (h *handshake) md5(data []byte) error {
 	}
 	h.send(wire.AppendPassword(nil, wire.MD5Response(c.MD5, [4]byte(data))))
 	return nil
-}
-
-func (h *handshake) scramStart(data []byte) error {
-	names, err := wire.ParseMechanisms(data)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrProtocol, err)
-	}
-	for _, name := range names {
-		if name != scram.Mechanism {
-			continue
-		}
-		if c := h.target.Credentials; c.Password == "" && c.Keys == (scram.Keys{}) {
-			return fmt.Errorf("%w: SCRAM", ErrNoCredentials)
-		}
-		h.talk = scram.NewClient(nil)
-		h.send(wire.AppendSASLInitial(nil, scram.Mechanism, h.talk.First()))
-		return nil
-	}
-	return fmt.Errorf("%w: the server offers %q", ErrMethod, names)
 }
 
 func (h *handshake) scramContinue(data []byte) error {

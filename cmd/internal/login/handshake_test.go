@@ -19,7 +19,7 @@ import (
 var (
 	ok      = string(wire.AppendAuthentication(nil, wire.AuthOK, nil))
 	clear   = string(wire.AppendAuthentication(nil, wire.AuthCleartext, nil))
-	sasl    = string(wire.AppendAuthSASL(nil, "SCRAM-SHA-256-PLUS", scram.Mechanism))
+	sasl    = string(wire.AppendAuthSASL(nil, scram.Mechanism))
 	key     = string(wire.AppendBackendKeyData(nil, 7, []byte("abcd")))
 	ready   = string(wire.AppendReadyForQuery(nil, wire.Idle))
 	version = string(wire.AppendParameterStatus(nil, "server_version", "18.6"))

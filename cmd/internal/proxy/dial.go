@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
@@ -63,7 +65,13 @@ type backend struct {
 	local  string
 	pid    uint32
 	secret []byte
+	tls    string // version and cipher; "" = in clear
+	by     login.Encryption
 }
+
+// outdated reports whether a reload has changed how servers are to be encrypted since this
+// one was.
+func (b *backend) outdated(u *Upstream) bool { return b.by != u.Hosts.Encryption }
 
 // Dial implements session.Env: it logs in on a goroutine.
 func (up *cluster) Dial(sv *session.Server) {
@@ -96,7 +104,7 @@ func (up *cluster) dial(sv *session.Server, r upstream.Request) {
 		up.dialFailed(sv, err)
 		return
 	}
-	b := &backend{place: s.Where, local: s.Conn.LocalAddr().String(), pid: s.PID, secret: s.Secret}
+	b := &backend{place: s.Where, local: s.Conn.LocalAddr().String(), pid: s.PID, secret: s.Secret, tls: login.TLSInfo(s.Conn), by: s.Encryption}
 	h := &serverConn{up: up, sv: sv}
 	h.opened = func(c *loop.Conn, now int64) {
 		b.site = up.site(b.place)
@@ -108,25 +116,46 @@ func (up *cluster) dial(sv *session.Server, r upstream.Request) {
 			up.place, b.site.left = b.place, false
 		}
 		up.core.Dialed(now, sv, c, s.Status, nil, false)
-		if s.Generation < newest { // it has moved meanwhile
+		if s.Generation < newest || b.outdated(up.o.Load()) { // meanwhile it has moved, or a reload has come
 			up.core.Retire(now, func(o *session.Server) bool { return o == sv })
 		}
 	}
-	fd, err := loop.Detach(s.Conn)
-	if err != nil {
-		_ = s.Conn.Close()
+	if err := px.adopt(s.Conn, h); err != nil {
 		up.dialFailed(sv, err)
-		return
 	}
-	if err := px.loop.Adopt(fd, nil, nil, h); err != nil {
-		px.o.Log.Debug("server not adopted", "error", err)
+}
+
+// bridged puts what the loop needs below a connection that is to be encrypted.
+func bridged(conn net.Conn) net.Conn { return loop.NewBridge(conn) }
+
+// adopt hands a server's connection to the loop. After an error it is closed, and h has heard
+// nothing.
+func (px *Proxy) adopt(conn net.Conn, h loop.Handler) error {
+	secure, _ := conn.(*tls.Conn)
+	var bridge *loop.Bridge
+	socket := conn
+	if secure != nil {
+		bridge = secure.NetConn().(*loop.Bridge)
+		socket = bridge
 	}
+	fd, err := loop.Detach(socket)
+	if err != nil {
+		_ = socket.Close()
+		return err
+	}
+	if err := px.loop.Adopt(fd, secure, bridge, h); err != nil {
+		px.o.Log.Debug("server not adopted", "error", err) // all is coming to its end
+	}
+	return nil
 }
 
 // unreachable is noServer for an error that is not the server's own.
 func unreachable(err error) *wire.Error {
 	if _, secret := errors.AsType[*upstream.PasswordError](err); secret {
 		return noServer("pgweir: there is no password for the database", "pgweir's log says why")
+	}
+	if _, secret := errors.AsType[*login.TLSError](err); secret {
+		return noServer("pgweir: no encrypted connection to the database that it may use", "pgweir's log says why")
 	}
 	return noServer("pgweir: could not connect to the database: "+err.Error(), "is Postgres running and reachable from pgweir?")
 }
@@ -168,7 +197,7 @@ func (up *cluster) Cancel(sv *session.Server) {
 	up.px.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
 		defer cancel()
-		err := up.link.Cancel(ctx, b.place, b.pid, b.secret)
+		err := up.link.Cancel(ctx, b.place, b.tls != "", b.pid, b.secret)
 		if err != nil {
 			up.px.o.Log.Warn("cancel request failed", "upstream", up.name, "address", b.place.String(), "backend_pid", b.pid, "error", err)
 		}

@@ -124,7 +124,7 @@ func (px *Proxy) serverRow(up *cluster, p *pool.Server, database string, now int
 	}
 	r.Prepared = sv.Prepared()
 	if b, ok := sv.Tag.(*backend); ok {
-		r.PID = b.pid
+		r.PID, r.TLS = b.pid, b.tls
 		if b.place.Host.Network == "unix" {
 			r.Address, r.LocalAddress = "unix", "unix"
 			_, r.Port = hostPort("unix", b.place.Address)

@@ -57,7 +57,7 @@ func newCluster(px *Proxy, u *Upstream, s *Settings, shared *relay.Shared) *clus
 func (up *cluster) hosts(u *Upstream) upstream.Options {
 	o := u.Hosts
 	o.Name, o.Log, o.CPU = u.Name, up.px.o.Log, up.px.cpu
-	o.Moved = up.moved
+	o.Moved, o.Below = up.moved, bridged
 	return o
 }
 
@@ -160,6 +160,10 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 	up.core.Imitate(s.AsPgBouncer)
 	up.core.Regroup()
 	up.core.Reconfigure(now, up.gatePlan(u), up.poolOptions(u))
+	up.core.Retire(now, func(sv *session.Server) bool {
+		b, ok := sv.Tag.(*backend)
+		return ok && b.outdated(u)
+	})
 	up.core.Treat(func(g *session.Group) *session.Workload {
 		i, known := s.workloads[g.Workload.Name]
 		if !known || !up.houses(s, g.Database, g.Role, g.Key) {

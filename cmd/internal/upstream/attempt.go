@@ -38,6 +38,9 @@ func down(err error) bool {
 	if told, ok := errors.AsType[*wire.Error](err); ok {
 		return told.Code == wire.CodeAdminShutdown || told.Code == wire.CodeCrashShutdown || told.Code == wire.CodeCannotConnectNow
 	}
+	if _, ok := errors.AsType[*login.TLSError](err); ok || errors.Is(err, login.ErrUnvouched) {
+		return true // another host may be the one that it says it is
+	}
 	if errors.Is(err, login.ErrProtocol) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return true
 	}
@@ -78,12 +81,12 @@ func (d *dial) attempt(ctx context.Context, k *candidate) event {
 		return no
 	}
 	d.events <- event{k: k, stage: connected}
-	server, err := login.Enter(ctx, conn, d.target)
+	server, err := d.o.enter(ctx, conn, k.place, d.target)
 	if err != nil {
 		no.err = err
 		return no
 	}
-	s := &Session{Server: server, Where: k.place}
+	s := &Session{Server: server, Where: k.place, Encryption: d.o.Encryption}
 	r, known, err := d.o.Attrs.ask(ctx, server)
 	if err != nil {
 		_ = conn.Close()

@@ -40,6 +40,9 @@ type Session struct {
 	// Generation is the one of [Cluster.Current] to which this session belongs. A
 	// session of an older one was made by a place that no longer serves.
 	Generation uint64
+
+	// Encryption is how it was to be encrypted, which a Reconfigure may have changed since.
+	Encryption login.Encryption
 }
 
 // New makes a cluster. It does not connect.
@@ -75,12 +78,10 @@ func (c *Cluster) Current() (Host, uint64) {
 
 // Cancel sends a CancelRequest to the very address that a server was dialled at,
 // with the same socket options, and returns when the server has dealt with it. All
-// is bounded by ctx. No error does not mean that anything was cancelled.
-func (c *Cluster) Cancel(ctx context.Context, where Place, pid uint32, secret []byte) error {
-	conn, err := c.options.Load().connect(ctx, where)
-	if err == nil {
-		err = login.CancelOn(ctx, conn, pid, secret)
-	}
+// is bounded by ctx. No error does not mean that anything was cancelled. What was
+// encrypted was the key too: then the request goes out encrypted or not at all.
+func (c *Cluster) Cancel(ctx context.Context, where Place, encrypted bool, pid uint32, secret []byte) error {
+	err := c.options.Load().cancel(ctx, where, encrypted, pid, secret)
 	if err != nil {
 		return &HostError{where, err}
 	}

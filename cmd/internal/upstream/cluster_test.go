@@ -70,7 +70,7 @@ func TestCancelGoesToTheVeryAddress(t *testing.T) {
 	f := newFake(t, postgres(primary, false))
 	l := newLab(t, Options{Hosts: []Host{f.host}, UserTimeout: time.Second})
 	s := l.reaches(f.host)
-	if err := l.Cancel(bounded(t), s.Where, s.PID, s.Secret); err != nil {
+	if err := l.Cancel(bounded(t), s.Where, false, s.PID, s.Secret); err != nil {
 		t.Fatal(err)
 	}
 	want := []*wire.CancelRequest{{PID: 7, Secret: []byte("abcd")}}
@@ -80,7 +80,7 @@ func TestCancelGoesToTheVeryAddress(t *testing.T) {
 	}
 	f.mu.Unlock()
 	f.stop()
-	if err := l.Cancel(bounded(t), s.Where, s.PID, s.Secret); err == nil || err.Error() != f.host.Address+": connection refused" {
+	if err := l.Cancel(bounded(t), s.Where, false, s.PID, s.Secret); err == nil || err.Error() != f.host.Address+": connection refused" {
 		t.Error(err)
 	}
 }

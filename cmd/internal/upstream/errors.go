@@ -86,7 +86,7 @@ func (e *HostsError) Unwrap() []error {
 
 // Permanent reports whether another log-in would meet the error of a [Cluster.Dial]
 // again at once: a wrong password, an unknown role or database, no right to
-// connect, a method that is not known.
+// connect, a method that is not known, TLS that is not as it has to be.
 func Permanent(err error) bool {
 	hosts, ok := errors.AsType[*HostsError](err)
 	if !ok {
@@ -108,6 +108,9 @@ func Permanent(err error) bool {
 // lasting is Permanent for one host.
 func lasting(err error) bool {
 	if errors.Is(err, login.ErrNoCredentials) || errors.Is(err, login.ErrMethod) {
+		return true
+	}
+	if _, ok := errors.AsType[*login.TLSError](err); ok {
 		return true
 	}
 	told, ok := errors.AsType[*wire.Error](err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"net"
 	"net/netip"
 	"time"
 
@@ -57,7 +58,11 @@ type Options struct {
 	KeepaliveCount                   int
 	UserTimeout                      time.Duration // in milliseconds
 
-	CPU login.CPU    // bounds the derivation of keys
+	Encryption login.Encryption
+	// Below makes what lies below a connection that is to be encrypted; nil: the socket itself.
+	Below func(net.Conn) net.Conn
+
+	CPU login.CPU    // bounds the derivation of keys and signatures
 	Log *slog.Logger // nil: silent
 
 	// Moved is told that the place that serves has changed; nil: nobody is told.

@@ -263,7 +263,7 @@ func TestCancelOfPostgres(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { _, err := s.Query(bounded(t), "select pg_sleep(60)"); ended <- err }()
 	for {
-		if err := l.Cancel(bounded(t), s.Where, s.PID, s.Secret); err != nil {
+		if err := l.Cancel(bounded(t), s.Where, false, s.PID, s.Secret); err != nil {
 			t.Fatal(err)
 		}
 		select {
