@@ -29,7 +29,7 @@ type layer struct {
 func layers() map[string]layer {
 	core := []string{"wire", "wire/scram", "wire/sqltext", "wire/relay", "admission", "admission/quota", "costlimit", "pool", "config", "config/schema", "config/values"}
 	front := append(slices.Clone(core), "admission/fleet", "admission/fleet/pgstore", "config/pgbouncer",
-		"cmd/internal/loop", "cmd/internal/session", "cmd/internal/login", "cmd/internal/upstream")
+		"cmd/internal/loop", "cmd/internal/session", "cmd/internal/login", "cmd/internal/login/hba", "cmd/internal/login/roster", "cmd/internal/upstream")
 	over := append(slices.Clone(front), "cmd/internal/proxy")
 	top := append(slices.Clone(over), "cmd/internal/console", "cmd/internal/status",
 		"cmd/internal/bench", "cmd/internal/bench/report", "cmd/internal/bench/stage", "cmd/internal/bench/scenario", "cmd/internal/bench/experiment",
@@ -42,6 +42,8 @@ func layers() map[string]layer {
 		"costlimit":         {level: 0},
 		"cmd/internal/loop": {level: 0},
 		"config/document":   {level: 0},
+
+		"cmd/internal/login/hba": {level: 0},
 
 		"config/values":   {level: 1, may: []string{"config/document"}},
 		"wire":            {level: 1, may: []string{"wire/scram"}},
@@ -58,11 +60,13 @@ func layers() map[string]layer {
 		"config":           {level: 3, may: []string{"admission", "admission/fleet", "admission/quota", "costlimit", "pool", "wire", "config/document", "config/values", "config/endpoint", "config/schema", "config/decode"}},
 		"config/pgbouncer": {level: 3, may: []string{"config"}},
 
-		"cmd/internal/session":  {level: 4, may: core},
-		"cmd/internal/login":    {level: 4, may: core},
-		"cmd/internal/upstream": {level: 4, may: append(slices.Clone(core), "cmd/internal/login")},
-		"cmd/internal/sibling":  {level: 4, may: []string{"wire"}},
-		"cmd/internal/sim":      {level: 4, may: append(slices.Clone(core), "cmd/internal/session", "wire/wiretest"), test: true},
+		"cmd/internal/session":      {level: 4, may: core},
+		"cmd/internal/login":        {level: 4, may: core},
+		"cmd/internal/upstream":     {level: 4, may: append(slices.Clone(core), "cmd/internal/login")},
+		"cmd/internal/login/roster": {level: 4, may: []string{"cmd/internal/login"}},
+
+		"cmd/internal/sibling": {level: 4, may: []string{"wire"}},
+		"cmd/internal/sim":     {level: 4, may: append(slices.Clone(core), "cmd/internal/session", "wire/wiretest"), test: true},
 
 		"cmd/internal/proxy":    {level: 5, may: front},
 		"cmd/internal/console":  {level: 5, may: over},
