@@ -52,6 +52,8 @@ const (
 	Cancel = schema.Cancel
 	Finish = schema.Finish
 
+	ToolsWorkload = schema.ToolsWorkload
+
 	PgBouncerCompat = schema.PgBouncerCompat
 
 	PerClient = schema.PerClient

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/pgweir/pgweir/config"
 	"github.com/pgweir/pgweir/config/schema"
@@ -68,12 +67,7 @@ func check(_ context.Context, e *env, args []string) int {
 		e.errorf("%v\n", err)
 		return exitUsage
 	}
-	front, err := frontTLS(&c.TLS)
-	if err != nil {
-		e.errorf("%v\n", err)
-		return exitUsage
-	}
-	e.printf("%s", plan(c, facts, append(userWarnings(c, entries), tlsWarnings(&c.TLS, front, time.Now())...)))
+	e.printf("%s", plan(c, facts, userWarnings(c, entries)))
 	return exitOK
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/config"
 	"github.com/pgweir/pgweir/wire/relay"
@@ -36,9 +37,6 @@ func settings(c *config.Config, facts map[string]config.Facts) (*proxy.Settings,
 	if s.Secrets, err = secrets(c.Auth); err != nil {
 		return nil, err
 	}
-	if s.TLS, err = frontTLS(&c.TLS); err != nil {
-		return nil, err
-	}
 	for i := range c.Upstreams {
 		s.Upstreams = append(s.Upstreams, upstreamSettings(c, i, facts))
 	}
@@ -59,7 +57,14 @@ func settings(c *config.Config, facts map[string]config.Facts) (*proxy.Settings,
 func roleSettings(c *config.Config) func(string) proxy.Role {
 	return func(name string) proxy.Role {
 		r := c.RoleOf(name)
-		return proxy.Role{MaxClass: r.MaxClass, PromoteShare: r.PromoteShare.Fraction()}
+		return proxy.Role{
+			MaxClass: r.MaxClass, PromoteShare: r.PromoteShare.Fraction(), Ceiling: r.Ceiling,
+			MaxClients: r.MaxClients, MaxServers: r.MaxServerConnections,
+			Timeouts: [session.Timeouts]time.Duration{
+				session.StatementTimeout: orZero(r.StatementTimeout), session.TransactionTimeout: orZero(r.TransactionTimeout),
+				session.IdleTimeoutInTx: orZero(r.IdleTransactionTimeout), session.LockTimeout: orZero(r.LockTimeout),
+			},
+		}
 	}
 }
 
@@ -116,7 +121,7 @@ func hostOptions(u *config.Upstream) upstream.Options {
 }
 
 func databaseSettings(d *config.Database) proxy.Database {
-	out := proxy.Database{Name: d.Name, Upstream: d.Upstream, DBName: d.DBName, User: d.User}
+	out := proxy.Database{Name: d.Name, Upstream: d.Upstream, DBName: d.DBName, User: d.User, MaxClients: d.MaxClients, MaxServers: d.MaxServerConnections}
 	switch {
 	case d.PasswordFile != "":
 		out.Passwords = upstream.File(d.PasswordFile)
@@ -130,7 +135,8 @@ func workloadSettings(w *config.Workload) proxy.Workload {
 	out := proxy.Workload{
 		Name: w.Name, Share: w.Part.Fraction(), Lendable: w.Lendable.Fraction(), Borrow: w.Borrow.Fraction(),
 		MaxWait: w.MaxWait.Std(), NoServerWait: w.NoServerWait.Std(), SessionWait: w.SessionWait.Std(),
-		Patient: w.Patient, CancelAbandoned: w.OnDisconnect == config.Cancel, MinPoolSize: w.MinPoolSize,
+		Uncapped: w.Name == config.ToolsWorkload,
+		Patient:  w.Patient, CancelAbandoned: w.OnDisconnect == config.Cancel, MinPoolSize: w.MinPoolSize,
 		Queue: w.Queue, Guard: w.Mode, Class: w.Class, Deadline: w.Deadline.Std(), Learn: w.LearnDeadline,
 	}
 	for class, wait := range w.ClassWait {

@@ -30,10 +30,14 @@ func pgbouncerNames() []pgbouncerName {
 		},
 		{
 			"Here it is budget in [upstream.NAME]: one number for all databases and roles.",
-			[]string{"default_pool_size", "pool_size", "max_db_connections", "max_user_connections"},
+			[]string{"default_pool_size", "pool_size"},
+		},
+		{
+			"Here it is max_server_connections in [database.NAME] or [role.NAME]; budget in [upstream.NAME] is for all of them.",
+			[]string{"max_db_connections", "max_user_connections"},
 		},
 		{"Here it is reserve in [upstream.NAME], for the roles of reserve_users.", []string{"reserve_pool_size", "reserve_pool", "reserve_pool_timeout"}},
-		{"Here it is max_client_conn: one number for all databases and roles.", []string{"max_db_client_connections", "max_user_client_connections"}},
+		{"Here it is max_clients in [database.NAME] or [role.NAME]; max_client_conn is for all of them.", []string{"max_db_client_connections", "max_user_client_connections"}},
 		{`Here it is max_wait in [[workload]]; compat = "pgbouncer" at the top of the file keeps the error that it ended in.`, []string{"query_wait_timeout"}},
 		{"Here it is no_server_wait in [[workload]], and connect_rate in [upstream.NAME]: pgweir backs off by itself.", []string{"server_login_retry"}},
 		{"Here it is hba_file in [auth], and " + values.NotYet + ".", []string{"auth_hba_file"}},
@@ -42,31 +46,20 @@ func pgbouncerNames() []pgbouncerName {
 		{"The role for pgweir's own queries is in the url of [upstream.NAME].", []string{"auth_user", "auth_dbname"}},
 		{"Here it is sslmode in [tls].", []string{"client_tls_sslmode"}},
 		{"Here it is sslmode in the url of [upstream.NAME].", []string{"server_tls_sslmode"}},
-		{"Here it is cert_file in [tls].", []string{"client_tls_cert_file"}},
-		{"Here it is key_file in [tls].", []string{"client_tls_key_file"}},
-		{"Here it is ca_file in [tls].", []string{"client_tls_ca_file"}},
-		{"Here it is ssl_min_protocol_version in [tls].", []string{"client_tls_protocols"}},
 		{
-			"Leave it out: crypto/tls of Go allows only what is safe.",
-			[]string{"client_tls_ciphers", "client_tls13_ciphers", "client_tls_ecdhcurve", "client_tls_dheparams"},
-		},
-		{
-			"Encryption towards Postgres is " + values.NotYet + ".",
+			"Encryption is " + values.NotYet + ".",
 			[]string{
-				"server_tls_ca_file", "server_tls_cert_file",
+				"client_tls_ca_file", "client_tls_cert_file", "client_tls_key_file", "client_tls_protocols", "client_tls_ciphers",
+				"client_tls13_ciphers", "client_tls_ecdhcurve", "client_tls_dheparams", "server_tls_ca_file", "server_tls_cert_file",
 				"server_tls_key_file", "server_tls_protocols", "server_tls_ciphers", "server_tls13_ciphers",
 			},
 		},
 		{
-			"Limits of a role's statements are " + values.NotYet + "; in Postgres it is ALTER ROLE ... SET statement_timeout.",
+			`Here it is statement_timeout in [role.NAME], or [role."*"], with ceiling = true: its statements are cancelled, and the session stays.`,
 			[]string{"query_timeout"},
 		},
 		{
-			"Limits of a role's statements are " + values.NotYet + "; in Postgres 17 it is ALTER ROLE ... SET transaction_timeout.",
-			[]string{"transaction_timeout"},
-		},
-		{
-			"Limits of a role's statements are " + values.NotYet + "; in Postgres it is ALTER ROLE ... SET idle_in_transaction_session_timeout.",
+			`Here it is idle_in_transaction_session_timeout in [role.NAME], or [role."*"], with ceiling = true.`,
 			[]string{"idle_transaction_timeout"},
 		},
 		{

@@ -13,18 +13,14 @@ type laterKey struct {
 // that asks for nothing more than this version does is accepted.
 func laterKeys() []laterKey {
 	return []laterKey{
+		{"tls", "cert_file", ""},
+		{"tls", "key_file", ""},
+		{"tls", "ca_file", `"none"`},
 		{"auth", "auth_query", `"none"`},
 		{"auth", "auth_query_age", ""},
 		{"auth", "hba_file", `"none"`},
 		{"auth", "ident_file", `"none"`},
 		{"workload", "max_pinned", ""},
-		{"role", "statement_timeout", `"none"`},
-		{"role", "ceiling", "false"},
-		{"role", "transaction_timeout", `"none"`},
-		{"role", "idle_in_transaction_session_timeout", `"none"`},
-		{"role", "lock_timeout", `"none"`},
-		{"role", "max_clients", `"none"`},
-		{"role", "max_server_connections", `"none"`},
 	}
 }
 

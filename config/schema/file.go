@@ -40,17 +40,10 @@ type Log struct {
 	Format LogFormat
 }
 
-// TLS is the encryption between clients and pgweir. Without a CertFile there is none.
+// TLS is the encryption between clients and pgweir: none in this version.
 type TLS struct {
-	SSLMode     endpoint.SSLMode // Disable, Prefer, Require, VerifyCA or VerifyFull; only the first two without a CertFile
-	CertFile    string           // with the certificates up to an authority; may be ""
-	KeyFile     string           // set with CertFile
-	CAFile      string           // the authorities of clients' certificates; "": clients are not asked for one
-	MinProtocol TLSProtocol
+	SSLMode endpoint.SSLMode // always Disable
 }
-
-// Enabled reports whether clients can encrypt.
-func (t *TLS) Enabled() bool { return t.CertFile != "" && t.SSLMode != endpoint.Disable }
 
 // Auth is who may come in.
 type Auth struct {
@@ -103,6 +96,9 @@ type Database struct {
 	// are for each login to Postgres anew.
 	PasswordFile    string
 	PasswordCommand string
+
+	MaxClients           int // at once; 0 = as many as there may be
+	MaxServerConnections int // likewise
 }
 
 // Upstream is the upstream of that name, or nil.

@@ -47,6 +47,31 @@ func CountOrAuto(target *Count, low, high int) Type {
 	return k
 }
 
+// IntegerOrNone is a whole number or "none", which is 0.
+func IntegerOrNone(target *int, low, high int) Type {
+	k := Type{Admits: fmt.Sprintf(`"none" or a number from %d to %d`, low, high)}
+	k.Get = func() string {
+		if *target == 0 {
+			return `"none"`
+		}
+		return strconv.Itoa(*target)
+	}
+	k.Set = func(v Value) *Complaint {
+		if v.Kind == document.Text && v.Text == "none" {
+			*target = 0
+			return nil
+		}
+		n, problem := readInteger(k, v, low, high)
+		if problem == nil {
+			*target = n
+		} else if v.Kind == document.Integer && strings.Trim(v.Text, "+-0") == "" {
+			problem.Fix = `"none"`
+		}
+		return problem
+	}
+	return k
+}
+
 // readInteger reads an integer, or the digits that a variable holds.
 func readInteger(k Type, v Value, low, high int) (int, *Complaint) {
 	n, err := strconv.Atoi(strings.ReplaceAll(v.Text, "_", ""))

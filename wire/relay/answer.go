@@ -88,7 +88,12 @@ func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
 	case wire.MsgNoticeResponse, wire.MsgNotificationResponse:
 		return s.holder() != nil && (s.fifo.empty() || s.fifo.first().inj == injNone), None
 	case wire.MsgErrorResponse:
-		return s.error(raw, p)
+		e := s.excuseFor(raw)
+		if show, ev = s.error(raw, p); show && e != nil {
+			s.tell(e, p)
+			show = false
+		}
+		return show, ev
 	case wire.MsgReadyForQuery:
 		return s.ready(raw, p)
 	}
@@ -121,6 +126,7 @@ func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
 		}
 	case wire.MsgEmptyQueryResponse, wire.MsgPortalSuspended:
 		if e.kind == kExecute {
+			s.steps++
 			s.fifo.pop()
 		}
 	case wire.MsgCopyInResponse:
@@ -188,7 +194,11 @@ func (s *Server) complete(e *entry, tag []byte) {
 	}
 	s.own(e, tag)
 	s.reset.seen = s.reset.seen || tag[0] == 'R' && tagIs(tag, "RESET") || tag[0] == 'D' && tagIs(tag, "DISCARD ALL")
+	if tag[0] == 'C' && tagIs(tag, "COMMIT") {
+		s.turns++ // of a COMMIT AND CHAIN the ReadyForQuery does not say so
+	}
 	if e.kind == kExecute {
+		s.steps++
 		s.done(e)
 		s.fifo.pop()
 	}
@@ -323,6 +333,10 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	}
 	s.tx = raw[wire.HeaderLen]
 	s.copyIn, s.copyOut = false, false
+	s.steps++
+	if s.tx == wire.Idle {
+		s.turns++
+	}
 	kind, inj, show := e.kind, e.inj, e.fate == forward || e.fate == replace
 	resets := e.resets
 	s.endSteps(e)

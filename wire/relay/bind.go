@@ -9,7 +9,7 @@ func (c *Client) Bind(s *Server, p *Plan) {
 	c.server, s.client, s.orphan, s.touched, s.statements = s, c, false, false, 0
 	s.begun, s.beginFailed = false, false // of a client that has left meanwhile
 	s.counts, s.opening, s.reset, s.block = c.counts, false, resetting{}, false
-	s.replied, s.stopped = false, false
+	s.replied, s.stopped, s.excuse, s.unflushed = false, false, nil, false
 	c.shared.asked = asked{}
 	if c.own != nil {
 		c.own.failed = false

@@ -11,6 +11,9 @@ import (
 // more of the message must arrive first.
 func (c *Client) bound(m message, p *Plan) (int, Event) {
 	s := c.server
+	if s.unflushed && m.typ() != wire.MsgSync && m.typ() != wire.MsgFlush && m.typ() != wire.MsgTerminate {
+		c.Pace(p)
+	}
 	if c.begin != nil && !s.beginFailed && m.typ() != wire.MsgTerminate {
 		if !m.complete() && (m.typ() == wire.MsgParse || len(m.raw) < c.shared.TextLimit) {
 			return 0, None // the BEGIN goes with a request, never alone
@@ -64,11 +67,13 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 		}
 		c.resetExecute()
 		st := c.takeStep()
-		s.push(entry{kind: kExecute, clears: c.clearing, resetsOwn: c.resetsOwn, step: st.Kind, name: st.Name})
+		s.push(entry{kind: kExecute, clears: c.clearing, resetsOwn: c.resetsOwn, step: st.Kind, name: st.Name, end: c.finishes})
+		s.unflushed = c.paced
 		if c.clearing { // its answer is waited for, so it must come
 			c.clearing = false
 			n := c.take(m, p, false)
 			p.server(p.build(func(dst []byte) []byte { return wire.AppendEmpty(dst, wire.MsgFlush) }))
+			s.unflushed = false
 			return n, None
 		}
 	case wire.MsgFunctionCall:
@@ -81,6 +86,7 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 		s.writes = true
 		s.push(entry{kind: kFunction})
 	case wire.MsgFlush:
+		s.unflushed = false
 	}
 	return c.take(m, p, false), None
 }
@@ -204,7 +210,7 @@ func (c *Client) sync(m message, p *Plan) (int, Event) {
 	e := entry{kind: kSync}
 	s.resetSync(&e)
 	s.push(e)
-	s.skip = false
+	s.skip, s.unflushed = false, false
 	return c.take(m, p, false), None
 }
 
@@ -229,6 +235,7 @@ func (c *Client) query(m message, p *Plan) int {
 		s.opening = st.Flags&sqltext.Multi != 0 || !m.complete()
 	}
 	e := entry{kind: kQuery, resetsOwn: st.Kind == sqltext.Reset && nameOf(st, text) == resetAll}
+	e.end = st.Flags&sqltext.EndsTx != 0 && endsTx(exitOf(st.Kind, st.Flags, text))
 	if m.complete() {
 		if o := ownOf(st, text); o != nil {
 			if n, done := c.queryOwn(o, m, p); done {

@@ -42,6 +42,8 @@ type Client struct {
 	awaitBegin  bool         // the first request after a BEGIN was sent: the rest waits until it is known to have begun
 	stalled     bool         // bytes were left unread until the server's doubt is resolved
 	hurried     bool         // a Flush was sent because too many answers are owed
+	paced       bool         // each Execute is answered as soon as it is done
+	finishes    bool         // the portal that was bound last ends a transaction, and does nothing else
 	starting    bool         // a login: bound only to settle its parameters
 	clearing    bool         // the portal that was bound last drops all names
 	step        sqltext.Kind // what it does to a transaction

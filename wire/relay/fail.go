@@ -88,6 +88,7 @@ func (s *Server) skipToSync() {
 	if s.client != nil {
 		s.client.dropPortals() // as the server has: they go with the transaction
 	}
+	s.steps++
 	q := s.fifo.rest()
 	n := 0
 	for n < len(q) && q[n].kind != kSync {

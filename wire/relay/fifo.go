@@ -51,6 +51,7 @@ type entry struct {
 	steps     bool         // Query: its steps are the client's, see ownState
 	step      sqltext.Kind // Execute: what it does to a transaction; name is the savepoint's
 	form      ownForm      // fate fake: how the result looks
+	end       bool         // Query, Execute: it is nothing but the end of a transaction
 	resets    string       // what it sets back to the values of the client\'s login
 	prep      *prepared    // Parse, Close: the statement on the server
 	old       *Statement   // what the client's name, or no name, stood for before
@@ -105,7 +106,7 @@ func (f *fifo) empty() bool { return f.total == 0 }
 
 // plain reports whether equal entries may share one element.
 func (e *entry) plain() bool {
-	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && !e.changed && !e.clears && !e.resetsOwn && !e.steps && e.step == sqltext.Other && e.resets == "" && e.inj == injNone
+	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && !e.changed && !e.clears && !e.resetsOwn && !e.steps && e.step == sqltext.Other && e.resets == "" && !e.end && e.inj == injNone
 }
 
 func (f *fifo) push(e entry) {

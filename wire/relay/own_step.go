@@ -75,6 +75,7 @@ func plainEnd(k sqltext.Kind) bool { return k == sqltext.Commit || k == sqltext.
 // bindStep notes what a portal that is bound will do; st may be nil.
 func (c *Client) bindStep(st *Statement) {
 	c.step = sqltext.Other
+	c.finishes = st != nil && st.flags&sqltext.EndsTx != 0 && endsTx(st.exit())
 	if st == nil || !stepKind(st.kind) {
 		return
 	}

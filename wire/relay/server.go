@@ -91,7 +91,13 @@ type Server struct {
 	stopped bool // something of the bound client's was cancelled
 	// replied: the first request of the bound client is answered.
 	replied bool
-	copyOut bool // the head entry is a COPY TO STDOUT in progress
+	// unflushed: what an Execute of a paced client is answered may be kept back by the server.
+	unflushed bool
+	steps     uint32      // statements that have ended
+	turns     uint32      // transactions that have
+	excuse    *wire.Error // what the bound client is told if what runs is cancelled
+	excused   uint32      // the steps before that
+	copyOut   bool        // the head entry is a COPY TO STDOUT in progress
 
 	rest        int  // bytes of the current message's body still to come
 	restForward bool // they are the client's

@@ -51,12 +51,12 @@ func (s *Server) Stoppable() bool {
 	return true
 }
 
-// FailCopy makes the COPY FROM STDIN of the bound client's first request fail, with why in
-// the error: a server that waits for data does not heed a CancelRequest. What the client
+// FailCopy makes the COPY FROM STDIN that the server takes data for fail, with why in the
+// error: a server that waits for data does not heed a CancelRequest. What the client
 // still sends of its data is ignored by the server. It does nothing, and returns false, if
-// no such COPY waits for data.
+// no COPY waits for data.
 func (s *Server) FailCopy(why string, p *Plan) bool {
-	if !s.copyIn || s.replied || s.doubt || s.copyEnding() {
+	if !s.copyIn || s.doubt || s.copyEnding() {
 		return false
 	}
 	s.inject(p, wire.AppendCopyFail(nil, why))

@@ -44,7 +44,7 @@ type BackendOptions struct {
 	// tells an oracle what the pooler refused.
 	Before func(n int, m Message) *wire.Error
 
-	// Meddler is the reason of a CopyFail that a pooler sends on its own account: Outcomes
+	// Meddler begins the reason of a CopyFail that a pooler sends on its own account: Outcomes
 	// says that one came, as of a cancel.
 	Meddler string
 }

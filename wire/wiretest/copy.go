@@ -3,6 +3,7 @@ package wiretest
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/pgweir/pgweir/wire"
 )
@@ -49,7 +50,7 @@ func (b *Backend) copyIn(x *execution) bool {
 		if r.err != nil {
 			return b.check(r.err)
 		}
-		if b.o.Meddler != "" && reason == b.o.Meddler && b.o.Outcomes != nil {
+		if b.o.Meddler != "" && strings.HasPrefix(reason, b.o.Meddler) && b.o.Outcomes != nil {
 			b.o.Outcomes.record(x.key, x.nth, Outcome{Kind: Cancelled, At: x.count, Reason: reason, Ignored: x.ignored})
 		}
 		return b.check(copyFailed(reason))

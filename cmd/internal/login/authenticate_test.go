@@ -44,8 +44,7 @@ func (f *front) serve() (*Client, error) {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
-	a, err := Accept(conn, nil)
-	c := a.Client
+	c, _, err := Accept(conn)
 	if err == nil {
 		err = Authenticate(conn, c, f.method, f.secrets, f.cpu)
 	}

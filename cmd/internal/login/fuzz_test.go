@@ -75,8 +75,7 @@ func FuzzClientSide(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, method byte, says []byte) {
 		conn := &canned{in: bytes.NewReader(says)}
-		a, err := Accept(conn, nil)
-		c, cancel := a.Client, a.Cancel
+		c, cancel, err := Accept(conn)
 		if err != nil || cancel != nil {
 			if c != nil {
 				t.Fatal(c, cancel, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
@@ -123,33 +124,17 @@ func (px *Proxy) login(conn net.Conn) {
 	}()
 	s := px.settings.Load()
 	_ = conn.SetDeadline(time.Now().Add(s.LoginTimeout)) // a socket that can't be timed fails at once
-	a, err := login.Accept(conn, s.TLS)
-	conn = a.Conn
-	if a.Client != nil {
-		err = insecure(conn, a.Client, s)
-	}
+	c, cancel, err := login.Accept(conn)
 	switch {
 	case err != nil:
 		px.refuseLogin(conn, err)
-	case a.Cancel != nil: // also in clear: it is worth its secret, and libpq before 17 sends it so
-		px.cancelRequest(conn, a.Cancel)
-	case isConsole(a.Client.Database):
-		px.console(conn, a.Client, s)
+	case cancel != nil:
+		px.cancelRequest(conn, cancel)
+	case isConsole(c.Database):
+		px.console(conn, c, s)
 	default:
-		px.client(conn, a.Client, s)
+		px.client(conn, c, s)
 	}
-}
-
-// insecure tells why a client's connection is not as safe as the settings want it; nil if it is.
-func insecure(conn net.Conn, c *login.Client, s *Settings) error {
-	switch {
-	case conn.LocalAddr().Network() == "unix":
-	case s.TLS.Required() && c.TLS == nil:
-		return session.Say("tls_required")
-	case s.TLS.Verified() && len(c.TLS.VerifiedChains) == 0:
-		return session.Say("client_certificate")
-	}
-	return nil
 }
 
 // client starts the session of a client of a database.
@@ -169,14 +154,14 @@ func (px *Proxy) client(conn net.Conn, c *login.Client, s *Settings) {
 	}
 	_ = conn.SetDeadline(time.Time{})
 	h := &clientConn{up: up, who: who, addr: addressOf(conn.RemoteAddr()), local: addressOf(conn.LocalAddr())}
-	h.ip, h.channel = ipOf(conn.RemoteAddr()), login.ChannelOf(c.TLS)
-	fd, t, bridge, err := detach(conn)
+	h.ip = ipOf(conn.RemoteAddr())
+	fd, err := loop.Detach(conn)
 	if err != nil {
 		px.clients.Add(-1)
 		px.refuseLogin(conn, err)
 		return
 	}
-	if err := px.loop.Adopt(fd, t, bridge, h); err != nil {
+	if err := px.loop.Adopt(fd, nil, nil, h); err != nil {
 		px.clients.Add(-1)
 		px.o.Log.Debug("not adopted", "client", h.addr, "error", err)
 	}
@@ -227,10 +212,6 @@ var tooManyClients = session.Say("max_client_conn")
 func (px *Proxy) refuseLogin(conn net.Conn, err error) {
 	defer func() { _ = conn.Close() }()
 	e, ok := errors.AsType[*wire.Error](err)
-	if disagreement, failed := errors.AsType[*login.HandshakeError](err); failed {
-		e, ok = session.Say("tls_handshake"), true // for log and console: nothing more can be said to the client
-		e.Message = disagreement.Error()
-	}
 	if !ok {
 		px.o.Log.Debug("login ended", "client", addressOf(conn.RemoteAddr()), "error", err)
 		return
@@ -285,6 +266,8 @@ func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*clu
 	}
 	if a.user = db.serverRole(c.User); a.user != c.User {
 		a.credentials = credentialsOf(s, a.user)
+		// The session on the server is another role's, whose timeouts it would have.
+		a.params = append(without(s.timeouts(c.User), transactionTimeout), a.params...)
 	}
 	a.passwords = db.Passwords
 	return px.upstream(db.Upstream), a, nil

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
@@ -65,17 +66,22 @@ type backend struct {
 	local  string
 	pid    uint32
 	secret []byte
-	tls    string // version and cipher; "" = in clear
-	by     login.Encryption
+	// timeouts are those of the role when it logged in.
+	timeouts []wire.Param
+	tls      string // version and cipher; "" = in clear
+	by       login.Encryption
 }
 
-// outdated reports whether a reload has changed how servers are to be encrypted since this
-// one was.
-func (b *backend) outdated(u *Upstream) bool { return b.by != u.Hosts.Encryption }
+// outdated reports whether a reload has changed how servers are to be encrypted, or the timeouts
+// of their role, since this one was made.
+func (b *backend) outdated(u *Upstream, s *Settings, role string) bool {
+	return b.by != u.Hosts.Encryption || !slices.Equal(b.timeouts, s.timeouts(role))
+}
 
 // Dial implements session.Env: it logs in on a goroutine.
 func (up *cluster) Dial(sv *session.Server) {
 	r := up.request(sv.Info())
+	r.Params = up.px.settings.Load().timeouts(r.Role)
 	up.px.work.Go(func() { up.dial(sv, r) })
 }
 
@@ -98,13 +104,13 @@ func (up *cluster) dial(sv *session.Server, r upstream.Request) {
 	doubt := time.AfterFunc(doubtAfter, func() {
 		px.post(func(now int64) { up.core.Doubt(now, sv, noAnswer) })
 	})
-	s, err := up.link.Dial(px.life, r)
+	s, err := up.enter(px.life, r)
 	doubt.Stop()
 	if err != nil {
 		up.dialFailed(sv, err)
 		return
 	}
-	b := &backend{place: s.Where, local: s.Conn.LocalAddr().String(), pid: s.PID, secret: s.Secret, tls: login.TLSInfo(s.Conn), by: s.Encryption}
+	b := &backend{place: s.Where, local: s.Conn.LocalAddr().String(), pid: s.PID, secret: s.Secret, tls: login.TLSInfo(s.Conn), by: s.Encryption, timeouts: r.Params}
 	h := &serverConn{up: up, sv: sv}
 	h.opened = func(c *loop.Conn, now int64) {
 		b.site = up.site(b.place)
@@ -116,7 +122,7 @@ func (up *cluster) dial(sv *session.Server, r upstream.Request) {
 			up.place, b.site.left = b.place, false
 		}
 		up.core.Dialed(now, sv, c, s.Status, nil, false)
-		if s.Generation < newest || b.outdated(up.o.Load()) { // meanwhile it has moved, or a reload has come
+		if s.Generation < newest || b.outdated(up.o.Load(), px.settings.Load(), r.Role) { // meanwhile it has moved, or a reload has come
 			up.core.Retire(now, func(o *session.Server) bool { return o == sv })
 		}
 	}
@@ -128,23 +134,19 @@ func (up *cluster) dial(sv *session.Server, r upstream.Request) {
 // bridged puts what the loop needs below a connection that is to be encrypted.
 func bridged(conn net.Conn) net.Conn { return loop.NewBridge(conn) }
 
-// detach takes the descriptor out of a connection, in clear or over a bridge. After an error
-// conn is as it was.
-func detach(conn net.Conn) (fd int, t *tls.Conn, bridge *loop.Bridge, err error) {
-	if t, _ = conn.(*tls.Conn); t != nil {
-		bridge = t.NetConn().(*loop.Bridge)
-		conn = bridge
-	}
-	fd, err = loop.Detach(conn)
-	return fd, t, bridge, err
-}
-
 // adopt hands a server's connection to the loop. After an error it is closed, and h has heard
 // nothing.
 func (px *Proxy) adopt(conn net.Conn, h loop.Handler) error {
-	fd, secure, bridge, err := detach(conn)
+	secure, _ := conn.(*tls.Conn)
+	var bridge *loop.Bridge
+	socket := conn
+	if secure != nil {
+		bridge = secure.NetConn().(*loop.Bridge)
+		socket = bridge
+	}
+	fd, err := loop.Detach(socket)
 	if err != nil {
-		_ = conn.Close()
+		_ = socket.Close()
 		return err
 	}
 	if err := px.loop.Adopt(fd, secure, bridge, h); err != nil {

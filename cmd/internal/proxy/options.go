@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
@@ -58,8 +59,7 @@ type Settings struct {
 	MaxPrepared       int           // prepared statements per server connection
 	Method            login.Method
 	Secrets           login.Secrets
-	TLS               *login.TLS // towards clients; nil = none
-	OnlyUser          string     // if set, the only role let in
+	OnlyUser          string // if set, the only role let in
 	AdminUsers        []string
 	StatsUsers        []string
 	Upstreams         []Upstream
@@ -125,6 +125,9 @@ type Database struct {
 	DBName    string             // on the server; "" = the name that the client asked for
 	User      string             // role of the servers; "" = the client's
 	Passwords upstream.Passwords // of User; nil = what is known of it from Secrets or the upstream
+	// MaxClients is its sessions at once, of "*" for each name; MaxServers the connections to
+	// it on the server. 0 = no limit of its own.
+	MaxClients, MaxServers int
 }
 
 // serverRole is the role of the servers of clients of a role.
@@ -145,6 +148,7 @@ type Workload struct {
 	Patient                            bool
 	CancelAbandoned                    bool
 	MinPoolSize                        int
+	Uncapped                           bool // the ceilings of roles are not for it
 
 	Queue     admission.Policy
 	Guard     admission.Mode                   // of the queue
@@ -158,6 +162,12 @@ type Workload struct {
 type Role struct {
 	MaxClass     admission.Class
 	PromoteShare float64 // of its work, what may be above the class of its workload
+	// Timeouts are the defaults of its sessions on the server; 0 = what Postgres says.
+	Timeouts [session.Timeouts]time.Duration
+	Ceiling  bool // and no work of it takes longer, but for workloads that are Uncapped
+	// MaxClients is its sessions at once, MaxServers the server connections that are logged in as
+	// it, on each upstream; 0 = no limit of its own.
+	MaxClients, MaxServers int
 }
 
 // Rate is how much one caller may ask for.

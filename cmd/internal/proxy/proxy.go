@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire/relay"
@@ -31,7 +30,9 @@ type Proxy struct {
 	watchers []*watcher
 	refusals refusals
 	rates    *session.Rates
+	crowd    crowd
 	failures sampler[string] // logins to servers
+	stopped  sampler[stoppedKind]
 	endings  [session.Reasons]uint64
 	sweptAt  int64
 	lastID   uint64
@@ -46,7 +47,6 @@ type Proxy struct {
 	logins   chan struct{} // places for connections that have not authenticated
 	clients  atomic.Int64  // sessions, consoles and logins that have a place among MaxClients
 	cpu      chan struct{} // places for CPU-heavy login work
-	tlsCount login.TLSCount
 	work     sync.WaitGroup
 	spare    *spares
 	disabled names
@@ -65,6 +65,7 @@ func New(o Options) (*Proxy, error) {
 		o: o, upstreams: make(map[string]*cluster), drained: make(chan struct{}), ended: make(chan struct{}),
 		logins: make(chan struct{}, o.MaxLogins), cpu: make(chan struct{}, loginWorkers()),
 		stop: make(chan Shutdown, 16), started: time.Now(), maxGroups: maxGroups,
+		crowd: newCrowd(),
 	}
 	px.life, px.die = context.WithCancel(context.Background())
 	px.sessions.process = o.Process << processShift
@@ -75,7 +76,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	px.loop = l
 	s := o.Settings
-	px.prepare(s)
+	s.prepare()
 	px.settings.Store(s)
 	px.rates = session.NewRates(px.block)
 	px.shared = &relay.Shared{Statements: relay.NewStatements(o.StatementMemory), MaxPrepared: s.MaxPrepared, TextLimit: o.TextLimit}
@@ -85,14 +86,6 @@ func New(o Options) (*Proxy, error) {
 	}
 	px.limit(0, s)
 	return px, nil
-}
-
-// prepare makes settings ready to be put into force.
-func (px *Proxy) prepare(s *Settings) {
-	s.prepare()
-	if s.TLS != nil {
-		s.TLS.Attach(px.cpu, &px.tlsCount, px.o.Log, bridged)
-	}
 }
 
 // upstream returns the upstream of a name. It exists for every name in the settings.

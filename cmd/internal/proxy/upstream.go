@@ -19,6 +19,8 @@ type cluster struct {
 	o    atomic.Pointer[Upstream]
 	core *session.Core
 	link *upstream.Cluster
+	// modern: its servers know transaction_timeout, as far as is known.
+	modern atomic.Bool
 
 	// Owned by the loop thread.
 	index     map[string]uint16      // of workloads at the gate, by name; for ever
@@ -34,6 +36,8 @@ type cluster struct {
 	lookedAt  int64 // when the last began,
 	lookPause int64 // and how long after it there is none
 	askedAt   int64 // when it was last asked what commits wait for
+	// and who waits for locks
+	locksAskedAt int64
 }
 
 // treatment is a workload as the sessions of an upstream know it, for roles that may use
@@ -107,7 +111,8 @@ func (up *cluster) arrange(s *Settings) {
 			t[reserved] = &session.Workload{
 				Index: at, Name: w.Name, Mode: w.Mode, CancelAbandoned: w.CancelAbandoned,
 				Reserved: reserved == 1, Minimum: w.MinPoolSize, ServesGone: up.plan[at].Policy.IgnoresGone(),
-				Class: w.Class, Deadline: int64(w.Deadline), Learn: w.Learn,
+				Uncapped: w.Uncapped,
+				Class:    w.Class, Deadline: int64(w.Deadline), Learn: w.Learn,
 				CountsAttempts: w.Queue == admission.Guard && w.Guard == admission.Enforce,
 			}
 		}
@@ -122,7 +127,11 @@ func (up *cluster) ceilings(s *Settings) {
 	}
 	up.core.Limit(func(role string) session.Role {
 		r := s.RoleOf(role)
-		return session.Role{MaxClass: r.MaxClass, PromoteShare: r.PromoteShare}
+		to := session.Role{MaxClass: r.MaxClass, PromoteShare: r.PromoteShare, Ceiling: r.Ceiling, Slack: slack}
+		for t, d := range r.Timeouts {
+			to.Timeouts[t] = int64(d)
+		}
+		return to
 	})
 }
 
@@ -162,7 +171,7 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 	up.core.Reconfigure(now, up.gatePlan(u), up.poolOptions(u))
 	up.core.Retire(now, func(sv *session.Server) bool {
 		b, ok := sv.Tag.(*backend)
-		return ok && b.outdated(u)
+		return ok && b.outdated(u, s, sv.Info().Role)
 	})
 	up.core.Treat(func(g *session.Group) *session.Workload {
 		i, known := s.workloads[g.Workload.Name]

@@ -221,6 +221,7 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 			cl.pause(stopFull)
 		}
 	}
+	cl.link.Pace(p)
 	cl.group.Traffic.Received += uint64(used)
 	cl.flush(now)
 	if cl.hungUp && !cl.ended {

@@ -39,6 +39,7 @@ const (
 	codeFull        = wire.CodeTooManyConnections
 	codeLimit       = wire.CodeConfigurationLimit
 	adviceReconnect = "reconnect"
+	adviceCeiling   = "pgweir enforces it for the role, whatever the session sets"
 	adviceCheck     = "what was running may or may not have been done; reconnect"
 )
 
@@ -96,6 +97,35 @@ var contract = [...]Term{
 		When:    "blocked for a while by `escalation = \"block\"`",
 	},
 	{
+		Reason: "statement_timeout", Code: wire.CodeQueryCanceled, Severity: severityKept, Retry: RetryNo,
+		Message: "canceling statement due to statement timeout",
+		Advice:  adviceCeiling,
+		When:    "it ran for longer than `statement_timeout` of a role with `ceiling = true`; FATAL if the client does not take the answer",
+	},
+	{
+		Reason: "lock_timeout", Code: wire.CodeLockNotAvailable, Severity: severityKept, Retry: RetryNo,
+		Message: "canceling statement due to lock timeout",
+		Advice:  adviceCeiling,
+		When:    "it waited for a lock for longer than `lock_timeout` of a role with `ceiling = true`",
+	},
+	{
+		Reason: "transaction_timeout", Code: wire.CodeTransactionTimeout, Severity: severityEnded, Retry: RetryNo,
+		Message: "terminating connection due to transaction timeout",
+		Advice:  adviceCeiling,
+		When:    "its transaction took longer than `transaction_timeout` of a role with `ceiling = true`",
+	},
+	{
+		Reason: "idle_in_transaction_session_timeout", Code: wire.CodeIdleInTransactionTimeout, Severity: severityEnded, Retry: RetryNo,
+		Message: "terminating connection due to idle-in-transaction timeout",
+		Advice:  adviceCeiling,
+		When:    "it kept its server waiting in a transaction for longer than `idle_in_transaction_session_timeout` of a role with `ceiling = true`",
+	},
+	{
+		Reason: "max_clients", Code: codeFull, Severity: severityEnded, Retry: RetryYes,
+		Advice: "raise max_clients of the role or database, or use smaller pools in the applications",
+		When:   "the role or database has `max_clients` clients",
+	},
+	{
 		Reason: "cancelled", Code: wire.CodeQueryCanceled, Severity: severityKept,
 		Message: "canceling statement due to user request",
 		When:    "cancelled while it waited",
@@ -138,22 +168,6 @@ var contract = [...]Term{
 	{
 		Code: wire.CodeInvalidPassword, Severity: severityEnded,
 		When: "wrong password, or no such role in the `auth_file`",
-	},
-	{
-		Reason: "tls_required", Code: wire.CodeInvalidAuthorization, Severity: severityEnded, Retry: RetryNo,
-		Message: "pgweir: SSL is required",
-		Advice:  "connect with sslmode=require or stronger, or have an administrator set sslmode = \"prefer\" in [tls]",
-		When:    "in clear, with `sslmode = \"require\"` or stronger in `[tls]`",
-	},
-	{
-		Reason: "client_certificate", Code: wire.CodeInvalidAuthorization, Severity: severityEnded, Retry: RetryNo,
-		Message: "connection requires a valid client certificate",
-		Advice:  "connect with sslcert and sslkey: a certificate that the ca_file of [tls] vouches for",
-		When:    "no certificate, with `sslmode = \"verify-ca\"` or `\"verify-full\"` in `[tls]`",
-	},
-	{
-		Reason: "tls_handshake", Code: wire.CodeProtocolViolation, Severity: severityEnded,
-		When: "TLS was begun and did not come about: no common version, an unknown certificate ...; said in TLS's own words",
 	},
 	{
 		Reason: "role", Code: wire.CodeInvalidAuthorization, Severity: severityEnded,

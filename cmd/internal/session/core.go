@@ -38,6 +38,9 @@ type Core struct {
 	looks    looks  // servers with work that is to be stopped, now or at its deadline
 	nextLook int64  // when Fire was told that the next one is due
 
+	caps    caps  // servers whose work is of a role with a ceiling,
+	nextCap int64 // and when Fire was told that the next one is due
+
 	names      *names
 	limits     func(role string) Role
 	traces     traces
@@ -103,7 +106,7 @@ const maxWelcomes = 256
 // New returns a Core without clients.
 func New(env Env, shared *relay.Shared, gate *admission.Gate, set *pool.Set) *Core {
 	return &Core{
-		env: env, shared: shared, gate: gate, set: set, byKey: make(map[keyName]*KeyInfo), byGroup: make(map[groupName]*Group), nextLook: math.MaxInt64,
+		env: env, shared: shared, gate: gate, set: set, byKey: make(map[keyName]*KeyInfo), byGroup: make(map[groupName]*Group), nextLook: math.MaxInt64, nextCap: math.MaxInt64,
 		names: newNames(), traces: newTraces(), costs: costlimit.New(0),
 	}
 }
@@ -177,7 +180,7 @@ func (co *Core) Fire(now int64) (next int64) {
 		next = co.set.Fire(now)
 		n, out := co.gate.Fire(now, co.verdicts)
 		co.deliver(now, out)
-		next = min(next, n, co.fireLooks(now), co.fireParked(now))
+		next = min(next, n, co.fireLooks(now), co.fireCaps(now), co.fireParked(now))
 		acted = co.act(now)
 	}
 	co.timer = false

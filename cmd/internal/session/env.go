@@ -1,6 +1,8 @@
 package session
 
 import (
+	"time"
+
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/wire"
 )
@@ -37,6 +39,13 @@ type Env interface {
 	// Postgres no commit waits for a standby, so that cancelling a write never makes it look
 	// done. If it is not known it is asked, and Core.LookAgain tells that there is an answer.
 	CommitsAlone(sv *Server) bool
+	// AskLocks asks the server's Postgres for how long its backends wait for locks, or does
+	// nothing if that has just been asked; Core.LockWaits tells the answer. That there is none
+	// is not told.
+	AskLocks(sv *Server)
+	// Stopped tells that work of the client, which has taken so long, is stopped by a timeout of
+	// its role.
+	Stopped(cl *Client, t Timeout, after time.Duration)
 	// Group returns the group that the client belongs to, as its settings and the
 	// configuration are now; nil leaves it where it is.
 	Group(cl *Client) *Group
@@ -72,6 +81,9 @@ const (
 	Reloaded                      // a reload has sent its database elsewhere
 	Block                         // it opened a transaction block in statement mode
 	TurnedAway                    // it was refused and is not to stay: blocked, or compat = "pgbouncer"
+	OverStatement                 // its statement took too long for its role, and it kept it from being stopped
+	OverTransaction               // its transaction took too long for its role
+	OverIdle                      // it was idle in a transaction for too long for its role
 	Reasons         = iota        // how many there are
 )
 
@@ -79,6 +91,7 @@ var reasonNames = [...]string{
 	"goodbye", "client_eof", "client_lost", "protocol", "server_lost", "server_desync",
 	"login_refused", "login_failed", "draining", "lifetime", "server_closed", "abandoned",
 	"internal", "killed", "idle_timeout", "reloaded", "statement_mode", "turned_away",
+	"statement_timeout", "transaction_timeout", "idle_in_transaction_session_timeout",
 }
 
 // String returns the reason as metrics and logs name it.

@@ -17,6 +17,7 @@ type Workload struct {
 	ServesGone      bool // nobody looks whether those who wait are still there: admission.Policy.IgnoresGone
 	Reserved        bool // its clients may use the upstream's reserve
 	Minimum         int  // servers kept open for each of its keys
+	Uncapped        bool // the ceilings of roles are not for its clients
 
 	Class    admission.Class // of requests that say nothing
 	Deadline int64           // ns that its clients wait for an answer; 0 = not known

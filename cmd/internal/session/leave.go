@@ -215,9 +215,9 @@ func (co *Core) end(cl *Client, reason Reason, finish bool, now int64) {
 		cl.conn.Close()
 	}
 	switch {
-	case reason == Block && sv != nil:
+	case sv != nil && (reason == Block || reason == OverStatement || reason == OverTransaction || reason == OverIdle):
 		sv.client = nil
-		sv.broken(Block, now)
+		sv.broken(reason, now)
 	case sv != nil:
 		cl.abandon(sv, reason, now)
 	case kept != nil && !kept.closing:

@@ -41,6 +41,8 @@ type Server struct {
 	wasted    int64
 	wastedFor *Group
 
+	cap cap // the timeouts of its client's role
+
 	// onCancel is called when no cancel is under way or wanted any more.
 	onCancel []func()
 
@@ -150,6 +152,9 @@ func (sv *Server) Data(b []byte, now int64) (used int) {
 	if cl := sv.client; cl != nil && !sv.closing {
 		cl.group.Traffic.FromServers += uint64(used)
 		sv.answered(cl.group, now)
+		if sv.cap.role != nil {
+			sv.capAnswered(now)
+		}
 		if cl.stops&stopFull != 0 && !cl.link.Full() {
 			cl.resume(stopFull)
 		}
@@ -241,6 +246,9 @@ func (sv *Server) release(now int64) {
 func (sv *Server) askedFor(now int64) {
 	if sv.busyAt == 0 {
 		sv.busyAt = now
+		if sv.cap.role != nil {
+			sv.capAsked(now)
+		}
 	}
 }
 
@@ -331,6 +339,7 @@ func (sv *Server) grant(cl *Client, t admission.Ticket, now int64) {
 	if cl.wait.Deadline != 0 {
 		sv.limit(cl)
 	}
+	sv.capFor(cl, now)
 	if cl.hungUp && cl.group.Workload.ServesGone {
 		sv.waste(cl.group, now)
 	}
@@ -430,7 +439,7 @@ func (sv *Server) broken(why Reason, now int64) {
 	if sv.closing {
 		return
 	}
-	if sv.link.Outstanding() > 0 && why != ServerClosed && sv.link.ReadsOnly() {
+	if sv.link.Outstanding() > 0 && why != ServerClosed && sv.link.ReadsOnly() && sv.cancels == 0 {
 		sv.cancel(now) // so that it ends soon
 	}
 	co.counts.Broken++
@@ -525,6 +534,7 @@ func (sv *Server) Gone(now int64) {
 		co.act(now)
 	}
 	sv.over(now)
+	co.uncap(sv)
 	sv.conn.Close()
 	sv.link.Free()
 	sv.cancels = 0

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/pgweir/pgweir/admission"
@@ -45,6 +46,8 @@ type still struct {
 	refused []admission.Reason
 	cancels int
 	alone   bool
+	asks    int       // for locks
+	stopped []Timeout // by a ceiling
 }
 
 // anyone is the workload of clients of which no test asks more.
@@ -55,6 +58,10 @@ func (e *still) Cancel(*Server)            { e.cancels++ }
 func (e *still) CommitsAlone(*Server) bool { return e.alone }
 func (e *still) Ended(_ *Client, r Reason) { e.ended = append(e.ended, r) }
 
+func (e *still) AskLocks(*Server) { e.asks++ }
+func (e *still) Stopped(_ *Client, t Timeout, _ time.Duration) {
+	e.stopped = append(e.stopped, t)
+}
 func (e *still) Group(cl *Client) *Group { return cl.group }
 func (e *still) Refused(_ *Client, v admission.Verdict, _ *wire.Error, _ bool) {
 	e.refused = append(e.refused, v.Reason)

@@ -11,6 +11,13 @@ import (
 type Role struct {
 	MaxClass     admission.Class // the highest class of its work
 	PromoteShare float64         // the part of its work that may be above its workload's class
+	// Ceiling: no work of it takes longer than Timeouts, whatever its sessions have set. In ns;
+	// 0 = there is none.
+	Ceiling  bool
+	Timeouts [Timeouts]int64
+	// Slack is how much later, in ns, it is enforced here: a server on which a timeout is still
+	// set is faster then, and needs no cancel.
+	Slack int64
 }
 
 const (
@@ -35,6 +42,7 @@ type roleState struct {
 	at          int64   // when work and above were worked out
 
 	demoted, capped uint64
+	stopped         [Timeouts]uint64
 }
 
 // RoleStats is a snapshot of a role's work on an upstream.
@@ -47,6 +55,8 @@ type RoleStats struct {
 	Work, Above time.Duration
 	Demoted     uint64 // requests taken as of their workload's class, over PromoteShare
 	Capped      uint64 // requests that asked for more than MaxClass
+	// Stopped is how many statements and sessions were stopped by each timeout.
+	Stopped [Timeouts]uint64
 }
 
 // Roles appends snapshots of the roles that have asked for anything, in the order of their
@@ -58,7 +68,7 @@ func (co *Core) Roles(now int64, dst []RoleStats, from, most int) []RoleStats {
 		r.fade(now)
 		dst = append(dst, RoleStats{
 			Role: r.name, Number: r.number, Limits: r.limits, Work: time.Duration(r.work), Above: time.Duration(r.above),
-			Demoted: r.demoted, Capped: r.capped,
+			Demoted: r.demoted, Capped: r.capped, Stopped: r.stopped,
 		})
 	}
 	return dst

@@ -87,9 +87,14 @@ const (
 // Env.CommitsAlone.
 func (co *Core) LookAgain(now int64) {
 	for _, p := range co.set.Servers(nil) {
-		if sv, ok := p.Payload.(*Server); ok && sv.deadline != 0 && sv.deadline <= now && sv.cancels == 0 {
+		sv, ok := p.Payload.(*Server)
+		switch {
+		case !ok || sv.cancels > 0:
+		case sv.deadline != 0 && sv.deadline <= now:
 			co.unlook(sv)
 			sv.look(now)
+		case sv.cap.role != nil && sv.cap.patience > 0: // so has a timeout
+			sv.lookCap(now)
 		}
 	}
 	co.timer = true
@@ -129,8 +134,11 @@ func (sv *Server) look(now int64) {
 	}
 }
 
-// PastDeadline is why a COPY FROM STDIN is made to fail.
-const PastDeadline = "pgweir: its deadline has passed"
+// Meddler is the beginning of why a COPY FROM STDIN is made to fail, on pgweir's account.
+const Meddler = "pgweir: "
+
+// pastDeadline is why one is.
+const pastDeadline = Meddler + "its deadline has passed"
 
 // stop ends the request of a client that is there and has stopped waiting for it. Until the
 // cancel is over the client is not read: it would meet what is sent next.
@@ -139,7 +147,7 @@ func (sv *Server) stop(cl *Client, now int64) {
 	switch {
 	case sv.cancels > 0:
 		return // its end plans the next look
-	case sv.link.FailCopy(PastDeadline, &p):
+	case !sv.link.Answered() && sv.link.FailCopy(pastDeadline, &p):
 		sv.send(p.ToServer)
 	case sv.link.Stoppable() && (sv.link.ReadsOnly() || sv.core.env.CommitsAlone(sv)):
 		cl.pause(stopCancel)

@@ -69,13 +69,16 @@ func (c *client) check() error {
 	if o.knocked {
 		o.got = withoutKnock(o.got)
 	}
+	if o.excuses = c.w.capped; o.excuses {
+		o.got = withoutExcuses(o.got)
+	}
 	o.b = wiretest.NewBackend(wiretest.BackendOptions{
 		Params: params, Outcomes: c.w.outcomes, Effects: effects, Oracle: true, Before: o.before,
 	})
 	msgs, rest := wiretest.Messages(c.sent)
 	var most []byte // what it had to say, kept back or not, before the end
 	for _, m := range msgs {
-		if all := append(o.said()[:len(o.said()):len(o.said())], o.b.Unflushed()...); len(all) > len(most) {
+		if all := o.all(); len(all) > len(most) {
 			most = all // less is left of it when it dies
 		}
 		m = o.beginFirst(m)
@@ -87,7 +90,7 @@ func (c *client) check() error {
 	o.b.Run()
 	if !o.b.Dead() {
 		o.want = append(o.want, o.b.Output()...)
-		most = append(o.said()[:len(o.said()):len(o.said())], o.b.Unflushed()...)
+		most = o.all()
 	}
 	if c.closed || c.halfDone {
 		o.b.EOF()
@@ -141,14 +144,26 @@ type oracle struct {
 	forgetful bool
 	// knocked: the client was told something to see whether it is there.
 	knocked bool
+	// excuses: it was told of what a ceiling has stopped.
+	excuses bool
 }
 
 // said is what the oracle has said so far, but for what can't be compared.
-func (o *oracle) said() []byte {
+func (o *oracle) said() []byte { return o.comparable(o.want) }
+
+// all is that, and what it keeps back.
+func (o *oracle) all() []byte {
+	return o.comparable(append(o.want[:len(o.want):len(o.want)], o.b.Unflushed()...))
+}
+
+func (o *oracle) comparable(b []byte) []byte {
 	if o.knocked {
-		return withoutKnock(o.want)
+		b = withoutKnock(b)
 	}
-	return o.want
+	if o.excuses {
+		b = withoutExcuses(b)
+	}
+	return b
 }
 
 // before makes a message fail with pgweir's refusal where the client was told
@@ -160,7 +175,7 @@ func (o *oracle) before(_ int, m wiretest.Message) *wire.Error {
 		return nil // not a request
 	}
 	o.want = append(o.want, o.b.Output()...)
-	said := append(o.said()[:len(o.said()):len(o.said())], o.b.Unflushed()...)
+	said := o.all()
 	if len(said) >= len(o.got) || !bytes.Equal(o.got[:len(said)], said) {
 		return nil
 	}

@@ -43,7 +43,7 @@ func (w *world) Dial(sv *session.Server) {
 		}
 		w.pid++
 		be := &backend{w: w, sv: sv, b: wiretest.NewBackend(wiretest.BackendOptions{
-			PID: w.pid, Outcomes: w.outcomes, Effects: w.effects, Busy: w.delay(w.o.Busy), Before: w.standby, Meddler: session.PastDeadline,
+			PID: w.pid, Outcomes: w.outcomes, Effects: w.effects, Busy: w.delay(w.o.Busy), Before: w.standby, Meddler: session.Meddler,
 		})}
 		be.conn = &conn{w: w, h: serverEvents{sv}, peer: be, window: 1 << 12}
 		sv.Tag = be

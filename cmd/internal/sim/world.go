@@ -55,6 +55,7 @@ type Result struct {
 	Events       uint64
 	VirtualTime  int64
 	Delayed      uint64 // refusals that were held back
+	Stopped      [session.Timeouts]uint64
 }
 
 // world is one simulation.
@@ -73,7 +74,9 @@ type world struct {
 	rates    *session.Rates // nil = there are none
 	rated    int            // what they limit
 	dice     *rand.Rand     // for them
-	killing  bool           // a cancel's fate was unknown, so a server was given up
+	capped   bool           // the roles have ceilings
+	stopped  [session.Timeouts]uint64
+	killing  bool // a cancel's fate was unknown, so a server was given up
 	draining bool
 	fault    error
 	fireAt   int64
@@ -158,6 +161,7 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	shared := &relay.Shared{Statements: relay.NewStatements(o.Memory), MaxPrepared: o.MaxPrepared, TextLimit: o.TextLimit, MaxOutstanding: o.Outstanding}
 	w.core = session.New(w, shared, gate, set)
 	w.limit(seed)
+	w.cap(seed)
 	for i := range o.Clients {
 		c := &client{w: w, id: i}
 		script := wiretest.ScriptOptions{Client: fmt.Sprintf("c%d", i)}
@@ -190,7 +194,7 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	counts := w.core.Counts()
 	r := Result{
 		Seed: seed, Transactions: counts.Transactions, Refused: counts.Refused, Cancels: counts.Cancels,
-		Abandoned: counts.Abandoned, Broken: counts.Broken, Events: w.seq, VirtualTime: w.now,
+		Stopped: w.stopped, Abandoned: counts.Abandoned, Broken: counts.Broken, Events: w.seq, VirtualTime: w.now,
 	}
 	if w.rates != nil {
 		r.Delayed = w.rates.Escalation(w.now).Delayed
@@ -349,4 +353,7 @@ func (r *Result) add(o Result) {
 	r.Events += o.Events
 	r.VirtualTime += o.VirtualTime
 	r.Delayed += o.Delayed
+	for t, n := range o.Stopped {
+		r.Stopped[t] += n
+	}
 }

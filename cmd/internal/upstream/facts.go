@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 )
@@ -103,4 +104,60 @@ func (f *Facts) read(row []string) error {
 	rest := row[len(numbers):]
 	f.ServerVersion, f.InRecovery, f.SynchronousStandbyNames = rest[0], rest[1] == "t", rest[2]
 	return nil
+}
+
+// locksQuery asks for how long backends wait for locks, in ms: "pid:ms" for each that does,
+// with commas between; ms is -1 where Postgres does not tell (before version 14).
+func locksQuery(pids []uint32) string {
+	list := make([]string, 0, len(pids))
+	for _, pid := range pids {
+		list = append(list, strconv.FormatUint(uint64(pid), 10))
+	}
+	return `SELECT coalesce(pg_catalog.string_agg(pid || ':' || ms, ','), '') FROM (
+ SELECT pid, coalesce(pg_catalog.floor(1000 * pg_catalog.max(extract(epoch FROM pg_catalog.clock_timestamp() -
+  (pg_catalog.to_jsonb(l) ->> 'waitstart')::timestamptz)))::bigint, -1) AS ms
+ FROM pg_catalog.pg_locks l WHERE NOT granted AND pid = ANY (ARRAY[` + strings.Join(list, ",") + `]::int[]) GROUP BY pid) w`
+}
+
+// LockWaits logs in as a Dial would and asks which of some backends wait for a lock there, and
+// for how long; negative = that is not known. It says who has answered. Its errors are those
+// of Ask.
+func (c *Cluster) LockWaits(ctx context.Context, r Request, pids []uint32) (waits map[uint32]time.Duration, where Place, err error) {
+	s, err := c.Dial(ctx, r)
+	if err != nil {
+		return nil, Place{}, err
+	}
+	defer s.End(ctx)
+	row, err := s.Query(ctx, locksQuery(pids))
+	if err == nil && len(row) != 1 {
+		err = fmt.Errorf("%w: %d columns", login.ErrProtocol, len(row))
+	}
+	if err == nil {
+		waits, err = readWaits(row[0])
+	}
+	if err != nil {
+		return nil, s.Where, &HostError{s.Where, err}
+	}
+	return waits, s.Where, nil
+}
+
+// readWaits reads the answer to locksQuery.
+func readWaits(text string) (map[uint32]time.Duration, error) {
+	waits := make(map[uint32]time.Duration)
+	for pair := range strings.SplitSeq(text, ",") {
+		if pair == "" {
+			continue
+		}
+		pid, ms, _ := strings.Cut(pair, ":")
+		p, err := strconv.ParseUint(pid, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%w: not a process id: %w", login.ErrProtocol, err)
+		}
+		n, err := strconv.ParseInt(ms, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%w: not a number: %w", login.ErrProtocol, err)
+		}
+		waits[uint32(p)] = time.Duration(n) * time.Millisecond
+	}
+	return waits, nil
 }
