@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pgweir/pgweir/config/endpoint"
 	"github.com/pgweir/pgweir/config/schema"
 )
 
@@ -47,7 +48,7 @@ func (c *Config) warnOfListeners() {
 	if c.Auth.Type == Trust && open != "" {
 		c.warn(`auth_type = "trust" lets in whoever reaches %s as any role`, open)
 	}
-	if c.Auth.Type == schema.Password && open != "" {
+	if c.Auth.Type == schema.Password && open != "" && (!c.TLS.Enabled() || c.TLS.SSLMode == endpoint.Prefer) {
 		c.warn(`auth_type = "password" sends passwords in clear to %s; "scram-sha-256" does not`, open)
 	}
 	switch {

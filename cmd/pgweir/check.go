@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/pgweir/pgweir/config"
 	"github.com/pgweir/pgweir/config/schema"
@@ -67,7 +68,12 @@ func check(_ context.Context, e *env, args []string) int {
 		e.errorf("%v\n", err)
 		return exitUsage
 	}
-	e.printf("%s", plan(c, facts, userWarnings(c, entries)))
+	front, err := frontTLS(&c.TLS)
+	if err != nil {
+		e.errorf("%v\n", err)
+		return exitUsage
+	}
+	e.printf("%s", plan(c, facts, append(userWarnings(c, entries), tlsWarnings(&c.TLS, front, time.Now())...)))
 	return exitOK
 }
 

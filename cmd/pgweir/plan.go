@@ -52,6 +52,7 @@ func (p *planner) clients(c *config.Config) {
 	if !c.ClientIdleTimeout.IsNone() {
 		p.line("", "closed after %v of silence outside a transaction", c.ClientIdleTimeout)
 	}
+	p.line("TLS", "%s", tlsOf(c))
 	p.line("login", "%s", loginOf(c.Auth))
 	p.line("console", "%s", consoleOf(c.Console))
 	p.line("SIGTERM", "%s", shutdown(c))

@@ -72,6 +72,11 @@ func serve(ctx context.Context, e *env, args []string) int {
 			log.Warn(w)
 		}
 	}
+	if front, err := frontTLS(&c.TLS); err == nil {
+		for _, w := range tlsWarnings(&c.TLS, front, time.Now()) {
+			log.Warn(w)
+		}
+	}
 	g := &guard{
 		log: log, level: level, source: src, text: text, config: c,
 		facts: make(map[string]config.Facts), asked: make(map[string]string), reloaded: time.Now(), loadedOK: true,

@@ -37,6 +37,9 @@ func settings(c *config.Config, facts map[string]config.Facts) (*proxy.Settings,
 	if s.Secrets, err = secrets(c.Auth); err != nil {
 		return nil, err
 	}
+	if s.TLS, err = frontTLS(&c.TLS); err != nil {
+		return nil, err
+	}
 	for i := range c.Upstreams {
 		s.Upstreams = append(s.Upstreams, upstreamSettings(c, i, facts))
 	}

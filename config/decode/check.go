@@ -17,6 +17,7 @@ func (d *Decoder) check() {
 	d.checkClients()
 	d.checkAddresses()
 	d.checkShutdown()
+	d.checkTLS()
 	d.checkAuth()
 	for i := range d.File.Upstreams {
 		d.checkUpstream(&d.File.Upstreams[i])

@@ -46,11 +46,18 @@ func pgbouncerNames() []pgbouncerName {
 		{"The role for pgweir's own queries is in the url of [upstream.NAME].", []string{"auth_user", "auth_dbname"}},
 		{"Here it is sslmode in [tls].", []string{"client_tls_sslmode"}},
 		{"Here it is sslmode in the url of [upstream.NAME].", []string{"server_tls_sslmode"}},
+		{"Here it is cert_file in [tls].", []string{"client_tls_cert_file"}},
+		{"Here it is key_file in [tls].", []string{"client_tls_key_file"}},
+		{"Here it is ca_file in [tls].", []string{"client_tls_ca_file"}},
+		{"Here it is ssl_min_protocol_version in [tls].", []string{"client_tls_protocols"}},
 		{
-			"Encryption is " + values.NotYet + ".",
+			"Leave it out: crypto/tls of Go allows only what is safe.",
+			[]string{"client_tls_ciphers", "client_tls13_ciphers", "client_tls_ecdhcurve", "client_tls_dheparams"},
+		},
+		{
+			"Encryption towards Postgres is " + values.NotYet + ".",
 			[]string{
-				"client_tls_ca_file", "client_tls_cert_file", "client_tls_key_file", "client_tls_protocols", "client_tls_ciphers",
-				"client_tls13_ciphers", "client_tls_ecdhcurve", "client_tls_dheparams", "server_tls_ca_file", "server_tls_cert_file",
+				"server_tls_ca_file", "server_tls_cert_file",
 				"server_tls_key_file", "server_tls_protocols", "server_tls_ciphers", "server_tls13_ciphers",
 			},
 		},

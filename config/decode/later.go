@@ -13,9 +13,6 @@ type laterKey struct {
 // that asks for nothing more than this version does is accepted.
 func laterKeys() []laterKey {
 	return []laterKey{
-		{"tls", "cert_file", ""},
-		{"tls", "key_file", ""},
-		{"tls", "ca_file", `"none"`},
 		{"auth", "auth_query", `"none"`},
 		{"auth", "auth_query_age", ""},
 		{"auth", "hba_file", `"none"`},

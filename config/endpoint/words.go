@@ -3,11 +3,14 @@ package endpoint
 // SSLMode is libpq's sslmode.
 type SSLMode string
 
-// The modes of this version. It speaks no TLS, so Prefer ends up in clear, as it does with
-// a Postgres that has no certificate.
+// The modes. Towards Postgres this version speaks no TLS, so Prefer ends up in clear, as it
+// does with a Postgres that has no certificate, and stronger modes are refused.
 const (
-	Disable SSLMode = "disable"
-	Prefer  SSLMode = "prefer"
+	Disable    SSLMode = "disable"
+	Prefer     SSLMode = "prefer"
+	Require    SSLMode = "require"
+	VerifyCA   SSLMode = "verify-ca"
+	VerifyFull SSLMode = "verify-full"
 )
 
 // SessionAttrs is libpq's target_session_attrs: which of several hosts will do.

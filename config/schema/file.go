@@ -40,10 +40,17 @@ type Log struct {
 	Format LogFormat
 }
 
-// TLS is the encryption between clients and pgweir: none in this version.
+// TLS is the encryption between clients and pgweir. Without a CertFile there is none.
 type TLS struct {
-	SSLMode endpoint.SSLMode // always Disable
+	SSLMode     endpoint.SSLMode // Disable, Prefer, Require, VerifyCA or VerifyFull; only the first two without a CertFile
+	CertFile    string           // with the certificates up to an authority; may be ""
+	KeyFile     string           // set with CertFile
+	CAFile      string           // the authorities of clients' certificates; "": clients are not asked for one
+	MinProtocol TLSProtocol
 }
+
+// Enabled reports whether clients can encrypt.
+func (t *TLS) Enabled() bool { return t.CertFile != "" && t.SSLMode != endpoint.Disable }
 
 // Auth is who may come in.
 type Auth struct {

@@ -87,9 +87,27 @@ func logFields(l *Log) []Field {
 func tlsFields(t *TLS) []Field {
 	return []Field{
 		{Key{
-			Name: "sslmode", Default: `"disable"`,
-			Doc: "Encryption between clients and pgweir. This version has none: a client that asks for TLS is told so, and libpq's sslmode=prefer goes on in clear.",
-		}, values.Choice(&t.SSLMode, []endpoint.SSLMode{endpoint.Disable}, endpoint.Prefer, "require", "verify-ca", "verify-full")},
+			Name: "sslmode", Default: `"prefer"`,
+			Doc: "Encryption between clients and pgweir. \"prefer\" encrypts for who asks for it, if there is a cert_file; \"require\" refuses all others, but for Unix sockets; " +
+				"\"verify-ca\" and \"verify-full\", which are the same here, let in only clients with a certificate of ca_file. A change is for new connections.",
+		}, values.Choice(&t.SSLMode, []endpoint.SSLMode{endpoint.Disable, endpoint.Prefer, endpoint.Require, endpoint.VerifyCA, endpoint.VerifyFull})},
+		{Key{
+			Name: "cert_file", Default: `"none"`,
+			Doc: "The certificate that clients see, and behind it those that lead to its authority, in PEM. Relative to the directory of this file. " +
+				"It is taken into use when it changes, without a reload. Logins cost less with an ECDSA key than with RSA.",
+		}, values.PathOrNone(&t.CertFile)},
+		{Key{
+			Name: "key_file", Default: `"none"`,
+			Doc: "The private key of cert_file in PEM, without a passphrase.",
+		}, values.PathOrNone(&t.KeyFile)},
+		{Key{
+			Name: "ca_file", Default: `"none"`,
+			Doc: "Authorities in PEM. With them clients are asked for a certificate, and one that is none of theirs, or is no more valid, is refused in every sslmode.",
+		}, values.PathOrNone(&t.CAFile)},
+		{Key{
+			Name: "ssl_min_protocol_version", Default: `"TLSv1.2"`,
+			Doc: "The oldest version of TLS that is spoken. Which ciphers are safe is left to Go's crypto/tls.",
+		}, values.Choice(&t.MinProtocol, []TLSProtocol{TLS12, TLS13}, "TLSv1", "TLSv1.1")},
 	}
 }
 

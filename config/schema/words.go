@@ -13,6 +13,15 @@ const (
 	Password AuthType = "password"      // the password in clear
 )
 
+// TLSProtocol is a version of TLS, in Postgres's words.
+type TLSProtocol string
+
+// The versions that are safe.
+const (
+	TLS12 TLSProtocol = "TLSv1.2"
+	TLS13 TLSProtocol = "TLSv1.3"
+)
+
 // OnDisconnect is what becomes of a statement whose client has gone away without Terminate.
 type OnDisconnect string
 

@@ -15,6 +15,10 @@ import (
 // should not.
 var ErrProof = errors.New("scram: authentication failed")
 
+// ErrDowngrade says that the client could bind the channel and thinks that we could not,
+// although we have offered it: someone between us has taken it out of the offer.
+var ErrDowngrade = errors.New("scram: the offer of channel binding has not reached the client")
+
 // Server is a server's side of one conversation: First, then Final.
 type Server struct {
 	verifier *Verifier
@@ -119,8 +123,7 @@ func (s *Server) checkFlag(flag string) error {
 	case s.binding != nil:
 		return malformed("the selected mechanism needs channel binding")
 	case flag == "y" && s.offered:
-		// Someone between us has taken the binding out of the offer.
-		return malformed("client supports channel binding but thinks the server does not")
+		return ErrDowngrade
 	case flag == "n" || flag == "y":
 		return nil
 	case strings.HasPrefix(flag, "p="):

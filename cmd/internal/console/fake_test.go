@@ -250,7 +250,7 @@ func sampleClients() []proxy.ClientState {
 		{
 			ID: 7, Database: "shop", Role: "app", Application: "web-1", Workload: "api", Upstream: "main", State: "active", Address: "10.1.0.9",
 			LocalAddress: "10.0.0.1", Port: 40001, LocalPort: 6432, Connected: at, Requested: noon(), Server: 3, Transaction: true,
-			TLS: "TLSv1.3/TLS_AES_128_GCM_SHA256", Prepared: 12, CancelPID: 4711,
+			TLS: "TLSv1.3/TLS_AES_128_GCM_SHA256/ECDH=X25519", ServerName: "db.example", Prepared: 12, CancelPID: 4711,
 		},
 		{ID: 8, Database: "shop", Role: "app", Application: "wéb\xff\x00", Workload: "api", Upstream: "main", State: "waiting", Address: "unix", Connected: at, Requested: noon(), Wait: 1500001 * time.Microsecond},
 		{ID: 9, Database: "shop", Role: "app", State: "idle", Address: "::1", Port: 1, Connected: at},

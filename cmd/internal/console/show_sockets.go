@@ -23,7 +23,7 @@ func socketViews() []view {
 	return []view{
 		{
 			name: "CLIENTS", what: "client sessions", theirs: theirs,
-			columns: columns(append(socketNames(), "workload", "upstream", "#transaction", "#cancel_pid")...),
+			columns: columns(append(socketNames(), "workload", "upstream", "#transaction", "#cancel_pid", "sni")...),
 			rows:    func(ctx context.Context, q *query) error { return clients(ctx, q, "", false) },
 		},
 		{
@@ -66,7 +66,7 @@ func clients(ctx context.Context, q *query, prefix string, busy bool) error {
 			if prefix != "" {
 				r.number(0, 0, 0, 0, 0, 0, 0)
 			} else {
-				r.text(c.Workload).text(c.Upstream).flag(c.Transaction).number(int64(c.CancelPID))
+				r.text(c.Workload).text(c.Upstream).flag(c.Transaction).number(int64(c.CancelPID)).text(c.ServerName)
 			}
 			if err := q.end(r); err != nil {
 				return err

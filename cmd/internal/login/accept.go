@@ -9,6 +9,7 @@ import (
 	"net"
 
 	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/scram"
 )
 
 // Client is a client that has said who it wants to be.
@@ -20,6 +21,16 @@ type Client struct {
 	// TLS is what is known of the connection's encryption; nil: it is in clear. The
 	// client's certificate counts for as much as its VerifiedChains are there.
 	TLS *tls.ConnectionState
+
+	binding *scram.Binding // of the TLS connection; nil: nothing can be bound
+}
+
+// Arrival is what a new connection turns out to be. Of Client and Cancel one is set, or
+// with an error none.
+type Arrival struct {
+	Conn   net.Conn // where the peer is to be answered: the *tls.Conn over the connection, if it encrypts
+	Client *Client
+	Cancel *wire.CancelRequest
 }
 
 // peek is the length of the requests for encryption, and one byte more: the next
@@ -35,49 +46,103 @@ const (
 	requestMinorGSSENC = 5680
 )
 
-// Accept reads what a new client sends until it is known what it wants: a session
-// (c) or to cancel one (cancel). Requests for encryption, each at most once, are
-// answered with 'N'. A client that asks for a newer protocol has got its
-// NegotiateProtocolVersion; the welcome is not sent.
+// handshakeRecord begins the first record of TLS. No packet begins so: it would be far
+// too long.
+const handshakeRecord = 0x16
+
+// Accept reads what a new client sends until it is known what it wants: a session or
+// to cancel one. Requests for encryption, each at most once, are answered with 'N', and
+// one for TLS with 'S' and a handshake if t is not nil; it can also begin with TLS at
+// once. A client that asks for a newer protocol has got its NegotiateProtocolVersion; the
+// welcome is not sent.
 //
 // The caller's deadline on conn bounds it. A *wire.Error is for the client to
-// hear; with any other error the client has left or is lost. io.EOF means that it
-// left without asking for a session, as port checkers do.
-func Accept(conn net.Conn) (c *Client, cancel *wire.CancelRequest, err error) {
-	ssl, gss := false, false
+// hear, on the Arrival's Conn; with any other error the client has left or is lost, or
+// it is a [HandshakeError]. io.EOF means that it left without asking for a session, as
+// port checkers do.
+func Accept(conn net.Conn, t *TLS) (Arrival, error) {
+	d := door{Arrival: Arrival{Conn: conn}, t: t, conn: conn}
 	for {
-		packet, early, err := readPacket(conn)
-		if err != nil {
-			return nil, nil, err
-		}
-		switch p := packet.(type) {
-		case *wire.CancelRequest:
-			return nil, p, nil
-		case *wire.Startup:
-			c, err := open(conn, p)
-			return c, nil, err
-		case wire.SSLRequest:
-			if ssl {
-				return nil, nil, wire.UnsupportedProtocol(requestMajor, requestMinorSSL)
-			}
-			ssl, err = true, decline(conn, early, "SSL")
-		case wire.GSSENCRequest:
-			if gss {
-				return nil, nil, wire.UnsupportedProtocol(requestMajor, requestMinorGSSENC)
-			}
-			gss, err = true, decline(conn, early, "GSSAPI encryption")
-		}
-		if err != nil {
-			return nil, nil, err
+		done, err := d.next()
+		if done || err != nil {
+			return d.Arrival, err
 		}
 	}
 }
 
-// readPacket reads one packet; early reports bytes after it, which only a request
-// for encryption can have.
-func readPacket(conn net.Conn) (p wire.Packet, early bool, err error) {
-	var head [peek]byte
-	n, err := io.ReadAtLeast(conn, head[:], lengthWord)
+// door is a connection whose purpose is not known yet.
+type door struct {
+	Arrival
+	t        *TLS
+	conn     net.Conn // in clear
+	begun    bool     // something has been read
+	ssl, gss bool     // that request has come
+	secured  secured
+}
+
+// next reads and answers one packet; done means that it was the last one.
+func (d *door) next() (done bool, err error) {
+	head, n, err := readHead(d.Conn)
+	if err == nil && head[0] == handshakeRecord && !d.begun && d.t.offers(d.conn) {
+		return false, d.secure(d.t.direct(d.conn, head[:n]))
+	}
+	d.begun = true
+	packet, early, err := readPacket(d.Conn, head, n, err)
+	if err != nil {
+		return false, err
+	}
+	switch p := packet.(type) {
+	case *wire.CancelRequest:
+		d.Cancel = p
+		return true, nil
+	case *wire.Startup:
+		d.Client, err = open(d.Conn, p)
+		if d.Client != nil {
+			d.Client.TLS, d.Client.binding = d.secured.state, d.secured.binding
+		}
+		return true, err
+	case wire.SSLRequest:
+		return false, d.sslRequest(early)
+	case wire.GSSENCRequest:
+		if d.gss {
+			return false, wire.UnsupportedProtocol(requestMajor, requestMinorGSSENC)
+		}
+		d.gss = true
+		return false, reply(d.conn, early, "GSSAPI encryption", 'N')
+	}
+	return false, nil
+}
+
+// sslRequest answers a request for TLS.
+func (d *door) sslRequest(early bool) error {
+	if d.ssl {
+		return wire.UnsupportedProtocol(requestMajor, requestMinorSSL)
+	}
+	d.ssl = true
+	if !d.t.offers(d.conn) {
+		return reply(d.conn, early, "SSL", 'N')
+	}
+	if err := reply(d.conn, early, "SSL", 'S'); err != nil {
+		return err
+	}
+	return d.secure(d.t.server(d.conn, nil))
+}
+
+// secure goes on over TLS. There a request for encryption makes no sense.
+func (d *door) secure(s secured, err error) error {
+	d.Conn, d.secured, d.begun, d.ssl, d.gss = s.conn, s, true, true, true
+	return err
+}
+
+// readHead reads the beginning of a packet, at least its length.
+func readHead(conn net.Conn) (head [peek]byte, n int, err error) {
+	n, err = io.ReadAtLeast(conn, head[:], lengthWord)
+	return head, n, err
+}
+
+// readPacket reads one packet, of which readHead has brought n bytes and err; early
+// reports bytes after it, which only a request for encryption can have.
+func readPacket(conn net.Conn, head [peek]byte, n int, err error) (p wire.Packet, early bool, _ error) {
 	if err != nil && n == 0 {
 		return nil, false, err
 	}
@@ -114,8 +179,9 @@ type broken struct{ err error }
 
 func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
-// decline answers a request for encryption.
-func decline(conn net.Conn, early bool, what string) error {
+// reply answers a request for encryption. What came with the request would be taken for
+// something that came encrypted.
+func reply(conn net.Conn, early bool, what string, with byte) error {
 	if early {
 		return &wire.Error{
 			Severity: wire.SeverityFatal, Code: wire.CodeProtocolViolation,
@@ -123,7 +189,7 @@ func decline(conn net.Conn, early bool, what string) error {
 			Detail:  "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.",
 		}
 	}
-	_, err := conn.Write([]byte{'N'})
+	_, err := conn.Write([]byte{with})
 	return err
 }
 

@@ -90,7 +90,8 @@ func TestAccept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ours, peer := pipe(t)
 			wait := background(func() error { return play(peer, tc.script...) })
-			c, cancel, err := Accept(ours)
+			a, err := Accept(ours, nil)
+			c, cancel := a.Client, a.Cancel
 			if err != nil || cancel != nil {
 				t.Fatal(c, cancel, err)
 			}
@@ -117,7 +118,8 @@ func TestAcceptCancel(t *testing.T) {
 	ours, peer := pipe(t)
 	request := string(wire.AppendCancelRequest(nil, 7, []byte("secret of some length")))
 	wait := background(func() error { return play(peer, "> "+string(wire.AppendSSLRequest(nil)), "< N", "> "+request) })
-	c, cancel, err := Accept(ours)
+	a, err := Accept(ours, nil)
+	c, cancel := a.Client, a.Cancel
 	if c != nil || err != nil {
 		t.Fatal(c, err)
 	}
@@ -155,7 +157,8 @@ func TestAcceptRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ours, peer := pipe(t)
 			wait := background(func() error { return play(peer, tc.script...) })
-			c, cancel, err := Accept(ours)
+			a, err := Accept(ours, nil)
+			c, cancel := a.Client, a.Cancel
 			if c != nil || cancel != nil {
 				t.Fatal(c, cancel)
 			}
@@ -179,7 +182,7 @@ func TestAcceptRefusesALengthAtOnce(t *testing.T) {
 	for _, length := range []string{"\x00\x00\x00\x00", "\x00\x00\x00\x04", "\x00\x00\x00\x07", "\x00\x00\x27\x15", "\xff\xff\xff\xff"} {
 		ours, peer := pipe(t)
 		wait := background(func() error { return play(peer, "> "+length[:1], "> "+length[1:]) })
-		_, _, err := Accept(ours)
+		_, err := Accept(ours, nil)
 		if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != "08P01" {
 			t.Errorf("%q: %v", length, err)
 		}
@@ -194,7 +197,7 @@ func TestAcceptIsBounded(t *testing.T) {
 	if err := ours.SetDeadline(longAgo()); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := Accept(ours)
+	_, err := Accept(ours, nil)
 	if nerr, ok := errors.AsType[net.Error](err); !ok || !nerr.Timeout() {
 		t.Error(err)
 	}

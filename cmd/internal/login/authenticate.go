@@ -137,7 +137,7 @@ func (a *authentication) md5() error {
 }
 
 func (a *authentication) scram() error {
-	body, err := a.ask(wire.AppendAuthSASL(nil, scram.Mechanism))
+	body, err := a.ask(wire.AppendAuthSASL(nil, a.mechanisms()...))
 	if err != nil {
 		return err
 	}
@@ -162,6 +162,14 @@ func (a *authentication) scram() error {
 	return a.succeed(wire.AppendAuthentication(nil, wire.AuthSASLFinal, msg))
 }
 
+// mechanisms are what is offered: SCRAM bound to the TLS connection where there is one.
+func (a *authentication) mechanisms() []string {
+	if a.c.binding != nil {
+		return []string{scram.MechanismPlus, scram.Mechanism}
+	}
+	return []string{scram.Mechanism}
+}
+
 // conversation begins one with the user's verifier, or one that cannot succeed.
 func (a *authentication) conversation(mechanism string) (*scram.Server, error) {
 	v := a.secret.SCRAM
@@ -169,13 +177,20 @@ func (a *authentication) conversation(mechanism string) (*scram.Server, error) {
 		v = a.book.verifier(a.c.User, a.secret.Plain, a.cpu)
 	}
 	if v == nil {
-		return scram.NewMock(a.c.User, a.book.mock, a.book.iterations, mechanism, nil)
+		return scram.NewMock(a.c.User, a.book.mock, a.book.iterations, mechanism, a.c.binding)
 	}
-	return scram.NewServer(v, mechanism, nil)
+	return scram.NewServer(v, mechanism, a.c.binding)
 }
 
 // explain turns what went wrong in a conversation into what the client is told.
 func (a *authentication) explain(err error) error {
+	if errors.Is(err, scram.ErrDowngrade) {
+		return &wire.Error{
+			Severity: wire.SeverityFatal, Code: wire.CodeInvalidAuthorization,
+			Message: "SCRAM channel binding negotiation error",
+			Detail:  "The client supports SCRAM channel binding but thinks the server does not.  However, this server does support channel binding.",
+		}
+	}
 	if bad, ok := errors.AsType[*scram.SyntaxError](err); ok {
 		return &wire.Error{
 			Severity: wire.SeverityFatal, Code: wire.CodeProtocolViolation,

@@ -44,7 +44,8 @@ func (f *front) serve() (*Client, error) {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
-	c, _, err := Accept(conn)
+	a, err := Accept(conn, nil)
+	c := a.Client
 	if err == nil {
 		err = Authenticate(conn, c, f.method, f.secrets, f.cpu)
 	}

@@ -75,7 +75,8 @@ func FuzzClientSide(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, method byte, says []byte) {
 		conn := &canned{in: bytes.NewReader(says)}
-		c, cancel, err := Accept(conn)
+		a, err := Accept(conn, nil)
+		c, cancel := a.Client, a.Cancel
 		if err != nil || cancel != nil {
 			if c != nil {
 				t.Fatal(c, cancel, err)

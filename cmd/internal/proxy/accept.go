@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
-	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
@@ -124,17 +123,33 @@ func (px *Proxy) login(conn net.Conn) {
 	}()
 	s := px.settings.Load()
 	_ = conn.SetDeadline(time.Now().Add(s.LoginTimeout)) // a socket that can't be timed fails at once
-	c, cancel, err := login.Accept(conn)
+	a, err := login.Accept(conn, s.TLS)
+	conn = a.Conn
+	if a.Client != nil {
+		err = insecure(conn, a.Client, s)
+	}
 	switch {
 	case err != nil:
 		px.refuseLogin(conn, err)
-	case cancel != nil:
-		px.cancelRequest(conn, cancel)
-	case isConsole(c.Database):
-		px.console(conn, c, s)
+	case a.Cancel != nil: // also in clear: it is worth its secret, and libpq before 17 sends it so
+		px.cancelRequest(conn, a.Cancel)
+	case isConsole(a.Client.Database):
+		px.console(conn, a.Client, s)
 	default:
-		px.client(conn, c, s)
+		px.client(conn, a.Client, s)
 	}
+}
+
+// insecure tells why a client's connection is not as safe as the settings want it; nil if it is.
+func insecure(conn net.Conn, c *login.Client, s *Settings) error {
+	switch {
+	case conn.LocalAddr().Network() == "unix":
+	case s.TLS.Required() && c.TLS == nil:
+		return session.Say("tls_required")
+	case s.TLS.Verified() && len(c.TLS.VerifiedChains) == 0:
+		return session.Say("client_certificate")
+	}
+	return nil
 }
 
 // client starts the session of a client of a database.
@@ -154,14 +169,14 @@ func (px *Proxy) client(conn net.Conn, c *login.Client, s *Settings) {
 	}
 	_ = conn.SetDeadline(time.Time{})
 	h := &clientConn{up: up, who: who, addr: addressOf(conn.RemoteAddr()), local: addressOf(conn.LocalAddr())}
-	h.ip = ipOf(conn.RemoteAddr())
-	fd, err := loop.Detach(conn)
+	h.ip, h.channel = ipOf(conn.RemoteAddr()), login.ChannelOf(c.TLS)
+	fd, t, bridge, err := detach(conn)
 	if err != nil {
 		px.clients.Add(-1)
 		px.refuseLogin(conn, err)
 		return
 	}
-	if err := px.loop.Adopt(fd, nil, nil, h); err != nil {
+	if err := px.loop.Adopt(fd, t, bridge, h); err != nil {
 		px.clients.Add(-1)
 		px.o.Log.Debug("not adopted", "client", h.addr, "error", err)
 	}
@@ -212,6 +227,10 @@ var tooManyClients = session.Say("max_client_conn")
 func (px *Proxy) refuseLogin(conn net.Conn, err error) {
 	defer func() { _ = conn.Close() }()
 	e, ok := errors.AsType[*wire.Error](err)
+	if disagreement, failed := errors.AsType[*login.HandshakeError](err); failed {
+		e, ok = session.Say("tls_handshake"), true // for log and console: nothing more can be said to the client
+		e.Message = disagreement.Error()
+	}
 	if !ok {
 		px.o.Log.Debug("login ended", "client", addressOf(conn.RemoteAddr()), "error", err)
 		return

@@ -271,7 +271,7 @@ func (px *Proxy) Shutdown(how Shutdown) {
 // each client before its next transaction. Sessions whose database has moved or is gone end
 // at their next boundary.
 func (px *Proxy) Apply(ctx context.Context, s *Settings) error {
-	s.prepare()
+	px.prepare(s)
 	return px.do(ctx, func(now int64) {
 		px.mu.Lock()
 		known := make(map[string]bool)

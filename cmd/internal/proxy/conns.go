@@ -3,9 +3,11 @@ package proxy
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"runtime/debug"
 
+	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire"
@@ -22,6 +24,8 @@ type clientConn struct {
 	addr  string
 	local string
 	ip    netip.Addr
+
+	channel login.Channel
 }
 
 // Open implements loop.Opener: the session begins.
@@ -44,12 +48,30 @@ func (h *clientConn) Open(c *loop.Conn, now int64) {
 	h.cl.Tag, h.cl.Address = h, h.ip
 	h.cl.Declare(who.own)
 	px.sessions.set(pid, h.cl)
+	h.logBegin(application)
 	px.crowd.add(who.database, who.role, 1)
 	h.cl.Start(now)
 }
 
+// logBegin logs who has come in.
+func (h *clientConn) logBegin(application string) {
+	log, g := h.up.px.o.Log, h.cl.Group()
+	if !log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	args := []any{
+		"client", h.addr, "database", g.Database, "role", g.Role, "workload", g.Workload.Name,
+		"application_name", clip(application), "tls", h.channel.String(),
+	}
+	if h.channel.ServerName != "" {
+		args = append(args, "sni", h.channel.ServerName)
+	}
+	log.Debug("session began", args...)
+}
+
 // refused tells why a client that has authenticated can't have a session here: a reload has
-// come in between, its role or database has as many as it may, or there are too many names already and its own is a new one.
+// come in between, its role or database has as many as it may, or there are too many names
+// already and its own is a new one.
 func (h *clientConn) refused(who *admitted, application string) *wire.Error {
 	up := h.up
 	if !up.houses(up.px.settings.Load(), who.database, who.role, &session.KeyInfo{Database: who.dbname, Role: who.user}) {

@@ -104,7 +104,7 @@ func (px *Proxy) console(conn net.Conn, c *login.Client, s *Settings) {
 			return
 		}
 		defer px.consoles.remove(conn)
-		px.o.Log.Info("console", "role", who.Role, "admin", who.Admin, "client", who.Addr)
+		px.o.Log.Info("console", "role", who.Role, "admin", who.Admin, "client", who.Addr, "tls", login.ChannelOf(c.TLS).String())
 		px.o.Console(ctx, conn, who)
 	})
 }

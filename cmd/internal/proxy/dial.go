@@ -134,19 +134,23 @@ func (up *cluster) dial(sv *session.Server, r upstream.Request) {
 // bridged puts what the loop needs below a connection that is to be encrypted.
 func bridged(conn net.Conn) net.Conn { return loop.NewBridge(conn) }
 
+// detach takes the descriptor out of a connection, in clear or over a bridge. After an error
+// conn is as it was.
+func detach(conn net.Conn) (fd int, t *tls.Conn, bridge *loop.Bridge, err error) {
+	if t, _ = conn.(*tls.Conn); t != nil {
+		bridge = t.NetConn().(*loop.Bridge)
+		conn = bridge
+	}
+	fd, err = loop.Detach(conn)
+	return fd, t, bridge, err
+}
+
 // adopt hands a server's connection to the loop. After an error it is closed, and h has heard
 // nothing.
 func (px *Proxy) adopt(conn net.Conn, h loop.Handler) error {
-	secure, _ := conn.(*tls.Conn)
-	var bridge *loop.Bridge
-	socket := conn
-	if secure != nil {
-		bridge = secure.NetConn().(*loop.Bridge)
-		socket = bridge
-	}
-	fd, err := loop.Detach(socket)
+	fd, secure, bridge, err := detach(conn)
 	if err != nil {
-		_ = socket.Close()
+		_ = conn.Close()
 		return err
 	}
 	if err := px.loop.Adopt(fd, secure, bridge, h); err != nil {

@@ -34,8 +34,21 @@ type Snapshot struct {
 	Turned   []Count        // clients and requests refused that no workload counts (at the door, statements, ...), by reason
 	Ended    []Count        // sessions that ended, by reason
 	Traffic  Traffic        // of all clients since the start, also where workload, database or role are gone
+	TLS      TLSState
 	Loop     loop.Stats
 	Memory   []MemoryState
+}
+
+// TLSState is the encryption of clients' connections. The totals only grow.
+type TLSState struct {
+	On       bool
+	Done     uint64    // handshakes that ended well
+	Failed   uint64    // that did not, for client and server do not agree
+	Lost     uint64    // whose client left or took too long
+	Loaded   uint64    // times that changed files were taken into use
+	Unusable uint64    // times that changed files could not be used
+	NotAfter time.Time // the certificate in use is good until then
+	Stale    string    // why the files as they are now are not in use; "" = they are
 }
 
 // RateState is a [[rate]].
@@ -271,7 +284,8 @@ type ClientState struct {
 	Wait                                            time.Duration // now, if it waits
 	Server                                          uint64        // ID of its server; 0 = none
 	Transaction                                     bool          // it is in a transaction
-	TLS                                             string        // version and cipher; "" = in clear
+	TLS                                             string        // version, cipher and curve; "" = in clear
+	ServerName                                      string        // that it has asked for (SNI); "" = none
 	Prepared                                        int           // names of prepared statements
 	CancelPID                                       uint32        // the process id in its cancel key
 }

@@ -59,7 +59,8 @@ type Settings struct {
 	MaxPrepared       int           // prepared statements per server connection
 	Method            login.Method
 	Secrets           login.Secrets
-	OnlyUser          string // if set, the only role let in
+	TLS               *login.TLS // towards clients; nil = none
+	OnlyUser          string     // if set, the only role let in
 	AdminUsers        []string
 	StatsUsers        []string
 	Upstreams         []Upstream

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire/relay"
@@ -47,6 +48,7 @@ type Proxy struct {
 	logins   chan struct{} // places for connections that have not authenticated
 	clients  atomic.Int64  // sessions, consoles and logins that have a place among MaxClients
 	cpu      chan struct{} // places for CPU-heavy login work
+	tlsCount login.TLSCount
 	work     sync.WaitGroup
 	spare    *spares
 	disabled names
@@ -76,7 +78,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	px.loop = l
 	s := o.Settings
-	s.prepare()
+	px.prepare(s)
 	px.settings.Store(s)
 	px.rates = session.NewRates(px.block)
 	px.shared = &relay.Shared{Statements: relay.NewStatements(o.StatementMemory), MaxPrepared: s.MaxPrepared, TextLimit: o.TextLimit}
@@ -86,6 +88,14 @@ func New(o Options) (*Proxy, error) {
 	}
 	px.limit(0, s)
 	return px, nil
+}
+
+// prepare makes settings ready to be put into force.
+func (px *Proxy) prepare(s *Settings) {
+	s.prepare()
+	if s.TLS != nil {
+		s.TLS.Attach(px.cpu, &px.tlsCount, px.o.Log, bridged)
+	}
 }
 
 // upstream returns the upstream of a name. It exists for every name in the settings.

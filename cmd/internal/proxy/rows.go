@@ -51,6 +51,7 @@ func (px *Proxy) clientRow(cl *session.Client, now int64, wall time.Time) Client
 		Upstream: h.up.name, State: cl.State().String(), Transaction: cl.InTransaction(), Prepared: cl.Prepared(),
 		Connected: px.wallClock(cl.Since(), now, wall), Requested: px.wallClock(cl.Requested(), now, wall), CancelPID: cl.Key().PID,
 	}
+	c.TLS, c.ServerName = h.channel.String(), h.channel.ServerName
 	c.Address, c.Port = splitAddress(h.addr)
 	c.LocalAddress, c.LocalPort = splitAddress(h.local)
 	if cl.State() == session.Waiting {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 )
 
@@ -91,6 +92,7 @@ func (v *view) fill(f *facts) {
 	out.Draining = px.draining.Load()
 	out.Clients, out.LoggingIn = int(px.clients.Load()), len(px.logins)
 	out.MaxClients, out.MaxLogins = v.s.MaxClients, cap(px.logins)
+	out.TLS = px.tlsState(v.s.TLS)
 	for i := range v.s.Databases {
 		if d := &v.s.Databases[i]; d.Name != "*" {
 			v.database(d.Name)
@@ -105,6 +107,23 @@ func (v *view) fill(f *facts) {
 	}
 	px.turned.mu.Unlock()
 	v.refusals(f.refusals)
+}
+
+// tlsState is the state of the encryption by t, which may be nil.
+func (px *Proxy) tlsState(t *login.TLS) TLSState {
+	n := &px.tlsCount
+	s := TLSState{
+		On: t != nil, Done: n.Done.Load(), Failed: n.Failed.Load(), Lost: n.Lost.Load(),
+		Loaded: n.Loaded.Load(), Unusable: n.LoadFailed.Load(),
+	}
+	if t != nil {
+		c := t.Certificate()
+		s.NotAfter = c.NotAfter
+		if c.Stale != nil {
+			s.Stale = c.Stale.Error()
+		}
+	}
+	return s
 }
 
 // addTraffic adds a group's traffic.

@@ -170,6 +170,22 @@ var contract = [...]Term{
 		When: "wrong password, or no such role in the `auth_file`",
 	},
 	{
+		Reason: "tls_required", Code: wire.CodeInvalidAuthorization, Severity: severityEnded, Retry: RetryNo,
+		Message: "pgweir: SSL is required",
+		Advice:  "connect with sslmode=require or stronger, or have an administrator set sslmode = \"prefer\" in [tls]",
+		When:    "in clear, with `sslmode = \"require\"` or stronger in `[tls]`",
+	},
+	{
+		Reason: "client_certificate", Code: wire.CodeInvalidAuthorization, Severity: severityEnded, Retry: RetryNo,
+		Message: "connection requires a valid client certificate",
+		Advice:  "connect with sslcert and sslkey: a certificate that the ca_file of [tls] vouches for",
+		When:    "no certificate, with `sslmode = \"verify-ca\"` or `\"verify-full\"` in `[tls]`",
+	},
+	{
+		Reason: "tls_handshake", Code: wire.CodeProtocolViolation, Severity: severityEnded,
+		When: "TLS was begun and did not come about: no common version, an unknown certificate ...; said in TLS's own words",
+	},
+	{
 		Reason: "role", Code: wire.CodeInvalidAuthorization, Severity: severityEnded,
 		Advice: "pgweir was started with a URL and serves only its role; use a configuration file for more",
 		When:   "another role than that of `DATABASE_URL`, without a file",

@@ -53,6 +53,7 @@ type collector struct {
 	workloads group[proxy.WorkloadState]
 	classes   classMetrics
 	rates     rateMetrics
+	tls       tlsMetrics
 	waits     *prometheus.Desc
 	bouncer   bouncer
 
@@ -66,7 +67,7 @@ func (s *Server) newCollector() *collector {
 	c := &collector{
 		guard: s.o.Guard, maxPools: s.o.MaxPools, version: s.o.Version, lastReload: s.lastReload, log: s.o.Log,
 		process: processMetrics(), counts: newCountMetrics(), memory: memoryMetrics(),
-		upstreams: upstreamMetrics(), workloads: workloadMetrics(), classes: newClassMetrics(), rates: newRateMetrics(), bouncer: newBouncer(),
+		upstreams: upstreamMetrics(), workloads: workloadMetrics(), classes: newClassMetrics(), rates: newRateMetrics(), tls: newTLSMetrics(), bouncer: newBouncer(),
 		waits: desc("pgweir_wait_seconds", "Waits for a slot, by what became of them. Native buckets are 4.6 % lower than the counted ones, the others exact.", "upstream", "workload", "outcome"),
 
 		up:               desc("pgweir_up", "1 if the event loop has answered this scrape, else 0 and its metrics are missing."),
@@ -93,6 +94,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	c.workloads.describe(ch)
 	c.classes.describe(ch)
 	c.rates.describe(ch)
+	c.tls.describe(ch)
 	c.bouncer.describe(ch)
 }
 
@@ -115,6 +117,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.process.collect(ch, snap)
 	c.counts.collect(ch, snap)
 	c.rates.collect(ch, snap)
+	c.tls.collect(ch, &snap.TLS)
 	for i := range snap.Memory {
 		c.memory.collect(ch, &snap.Memory[i])
 	}

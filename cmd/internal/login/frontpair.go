@@ -1,0 +1,189 @@
+package login
+
+import (
+	"cmp"
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/pgweir/pgweir/wire/scram"
+)
+
+const (
+	// maxServerName bounds the name that a client may ask for, in bytes: it is kept.
+	maxServerName = 255
+	// lookEvery is how often the files are looked at.
+	lookEvery = time.Second
+)
+
+// pair is a certificate with its key, as they are in use. It never changes.
+type pair struct {
+	config  *tls.Config
+	binding *scram.Binding // nil: there is none for this kind of certificate
+	leaf    *x509.Certificate
+}
+
+// load reads the files.
+func (t *TLS) load() (*pair, error) {
+	cert, err := readPair(t.o.CertFile, t.o.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	key, ok := cert.PrivateKey.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("key_file: %s: it can't sign", t.o.KeyFile)
+	}
+	cert.PrivateKey = &boundedSigner{key, t}
+	c := &tls.Config{
+		Certificates: []tls.Certificate{cert}, NextProtos: []string{alpn},
+		MinVersion: cmp.Or(t.o.MinVersion, tls.VersionTLS12),
+		// As with Postgres there is no resumption: each login shows a certificate of now,
+		// to be verified against the authorities of now.
+		SessionTicketsDisabled:      true,
+		DynamicRecordSizingDisabled: true, // the loop writes whole batches of records: short ones would only cost
+		GetConfigForClient:          checkHello,
+	}
+	if t.o.CAFile != "" {
+		if c.ClientCAs, err = authorities(t.o.CAFile); err != nil {
+			return nil, err
+		}
+		// Who needs one and has none is told in words of Postgres, after the handshake.
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	return &pair{config: c, binding: scram.EndPoint(cert.Leaf), leaf: cert.Leaf}, nil
+}
+
+// readPair reads a certificate and its key.
+func readPair(certFile, keyFile string) (cert tls.Certificate, err error) {
+	certText, err := readPEM(certFile, false)
+	if err != nil {
+		return cert, fmt.Errorf("cert_file: %w", err)
+	}
+	keyText, err := readPEM(keyFile, false)
+	if err != nil {
+		return cert, fmt.Errorf("key_file: %w", err)
+	}
+	if encrypted(keyText) {
+		return cert, fmt.Errorf("key_file: %s: the key is encrypted, and pgweir knows no passphrase", keyFile)
+	}
+	if cert, err = tls.X509KeyPair(certText, keyText); err != nil {
+		return cert, fmt.Errorf("cert_file %s with key_file %s: %w", certFile, keyFile, err)
+	}
+	return cert, nil
+}
+
+// authorities reads the certificates of a file.
+func authorities(file string) (*x509.CertPool, error) {
+	text, err := readPEM(file, false)
+	if err != nil {
+		return nil, fmt.Errorf("ca_file: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("ca_file: %s: no certificate in it", file)
+	}
+	return pool, nil
+}
+
+// checkHello refuses what would be kept and is absurd.
+func checkHello(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	if len(hello.ServerName) > maxServerName {
+		return nil, errors.New("server name too long")
+	}
+	return nil, nil
+}
+
+// boundedSigner is a private key whose use counts as CPU-heavy: many at once would leave the
+// event loop none.
+type boundedSigner struct {
+	crypto.Signer
+	t *TLS
+}
+
+// Sign implements crypto.Signer.
+func (s *boundedSigner) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
+	return slowSigner{s.Signer, s.t.cpu}.Sign(rand, digest, opts)
+}
+
+// stamp tells two states of a file apart.
+type stamp struct {
+	inode, size, modified int64
+	missing               bool
+}
+
+// stamps are those of certificate, key and authorities.
+type stamps [3]stamp
+
+func stampsOf(o *TLSOptions) (s stamps) {
+	for i, name := range []string{o.CertFile, o.KeyFile, o.CAFile} {
+		if name == "" {
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			s[i].missing = true
+			continue
+		}
+		s[i].size, s[i].modified = info.Size(), info.ModTime().UnixNano()
+		if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+			s[i].inode = int64(sys.Ino)
+		}
+	}
+	return s
+}
+
+// current is the pair in use, after a look at the files if the last one was long ago. One
+// goroutine at a time looks; the others take what there is.
+func (t *TLS) current() *pair {
+	if t.mu.TryLock() {
+		defer t.mu.Unlock()
+		if now := t.now(); now.Sub(t.looked) >= lookEvery {
+			t.looked = now
+			t.lookLocked()
+		}
+	}
+	return t.pair.Load()
+}
+
+// lookLocked takes changed files into use. Files that are just being written may make no
+// sense yet, so those that failed are tried again each time; the log has it once.
+func (t *TLS) lookLocked() {
+	s := stampsOf(&t.o)
+	if s == t.seen && t.failed == nil {
+		return
+	}
+	changed := s != t.seen
+	t.seen = s // taken before the files are read: what changes meanwhile is seen next time
+	p, err := t.load()
+	if t.failed = err; err == nil {
+		t.pair.Store(p)
+		t.count.Loaded.Add(1)
+		t.log.Info("certificate read again", "file", t.o.CertFile, "not_after", p.leaf.NotAfter)
+		return
+	}
+	if changed {
+		t.count.LoadFailed.Add(1)
+		t.log.Error("changed certificate can't be used, the one before stays", "error", err,
+			"what_to_do", "make cert_file, key_file and ca_file fit together; they are tried again without a reload", "not_after", t.pair.Load().leaf.NotAfter)
+	}
+}
+
+// CertificateState is what is known of the certificate in use.
+type CertificateState struct {
+	NotAfter time.Time
+	Stale    error // why the files as they are now are not in use; nil: they are
+}
+
+// Certificate looks at the files, as a handshake does, and tells about them.
+func (t *TLS) Certificate() CertificateState {
+	p := t.current()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return CertificateState{NotAfter: p.leaf.NotAfter, Stale: t.failed}
+}
