@@ -12,7 +12,7 @@ import (
 // withUpstream is a configuration whose upstream has these lines.
 func withUpstream(t *testing.T, lines string) *Config {
 	t.Helper()
-	c, problems := Parse("x.toml", []byte("[upstream.main]\nurl = \"postgres://pgweir@db/postgres\"\n"+lines+"\n[database.\"*\"]\n"))
+	c, problems := Parse("x.toml", []byte("[upstream.main]\nurl = \"postgres://pgweir@db/postgres?sslmode=verify-full\"\n"+lines+"\n[database.\"*\"]\n"))
 	if problems != nil {
 		t.Fatal(problems)
 	}
@@ -119,9 +119,9 @@ func TestCapacity(t *testing.T) {
 func TestRoute(t *testing.T) {
 	c, problems := Parse("x.toml", []byte(`
 [upstream.a]
-url = "postgres://pgweir@db/postgres"
+url = "postgres://pgweir@db/postgres?sslmode=verify-full"
 [upstream.b]
-url = "postgres://pgweir@db/postgres"
+url = "postgres://pgweir@db/postgres?sslmode=verify-full"
 [database."*"]
 upstream = "b"
 [database.shop]
@@ -151,7 +151,7 @@ dbname = "shop_v2"
 }
 
 func TestWarnings(t *testing.T) {
-	const rest = "[upstream.main]\nurl = \"postgres://pgweir@db/postgres\"\n[database.\"*\"]\n"
+	const rest = "[upstream.main]\nurl = \"postgres://pgweir@db/postgres?sslmode=verify-full\"\n[database.\"*\"]\n"
 	for _, c := range []struct{ text, want string }{
 		{rest, ""},
 		{"http = \"none\"\n" + rest, "nobody sees metrics"},
@@ -163,7 +163,7 @@ func TestWarnings(t *testing.T) {
 		{"listen = [\"10.0.0.1:1\"]\nhttp = \":6433\"\n" + rest, ""},
 		{"so_reuseport = true\n" + rest, "takes its connections for somebody else's"},
 		{"so_reuseport = true\n" + strings.Replace(rest, "[database", "budget = 20\n[database", 1), ""},
-		{rest + "upstream = \"main\"\n[upstream.x]\nurl = \"postgres://pgweir@db/postgres\"\n", `no database uses upstream "x"`},
+		{rest + "upstream = \"main\"\n[upstream.x]\nurl = \"postgres://pgweir@db/postgres?sslmode=verify-full\"\n", `no database uses upstream "x"`},
 	} {
 		got, problems := Parse("x.toml", []byte(c.text))
 		if problems != nil {

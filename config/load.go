@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgweir/pgweir/config/decode"
 	"github.com/pgweir/pgweir/config/document"
+	"github.com/pgweir/pgweir/config/endpoint"
 	"github.com/pgweir/pgweir/config/schema"
 )
 
@@ -89,6 +90,7 @@ func (c *Config) checkFiles(d *decode.Decoder) {
 			c.warn("%s holds passwords and everybody on this machine may read it: chmod 640", c.Auth.File)
 		}
 	}
+	c.checkEncryption(d)
 	for _, b := range c.Databases {
 		key := document.Dotted(schema.DatabaseKind, b.Name) + ".password_file"
 		if b.PasswordFile == "" || !d.Fine(key) {
@@ -98,6 +100,22 @@ func (c *Config) checkFiles(d *decode.Decoder) {
 			d.Complain(key, b.PasswordFile+": "+err.Error(), "", key)
 		} else if isPublic(b.PasswordFile) {
 			c.warn("%s holds a password and everybody on this machine may read it: chmod 640", b.PasswordFile)
+		}
+	}
+}
+
+// checkEncryption looks for the files that the URL of an upstream names.
+func (c *Config) checkEncryption(d *decode.Decoder) {
+	for i := range c.Upstreams {
+		u := &c.Upstreams[i]
+		key, e := document.Dotted(schema.UpstreamKind, u.Name)+".url", &u.URL.Encryption
+		for _, f := range []struct{ name, path string }{{"sslrootcert", e.RootCert}, {"sslcert", e.Cert}, {"sslkey", e.Key}} {
+			if f.path == "" || f.name == "sslrootcert" && f.path == endpoint.SystemRoots || !d.Fine(key) {
+				continue
+			}
+			if err := readable(f.path); err != nil {
+				d.Complain(key, f.name+": "+f.path+": "+err.Error(), "", key)
+			}
 		}
 	}
 }
@@ -228,6 +246,9 @@ func (o Options) FromURL(url string) (*Config, []Problem) {
 		return nil, problems
 	}
 	c := &Config{File: *d.File}
+	if c.checkEncryption(d); len(d.Problems()) > 0 {
+		return nil, d.Problems()
+	}
 	c.finish(d)
 	if c.Auth.Type == Trust {
 		c.warn("the URL has no password, so whoever reaches %s is let in as role %s", c.Listen[0].Address, c.Upstreams[0].URL.User)

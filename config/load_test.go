@@ -11,7 +11,7 @@ import (
 	"github.com/pgweir/pgweir/config/values"
 )
 
-const least = "[upstream.main]\nurl = \"postgres://pgweir:hunter2@db/postgres\"\n[database.\"*\"]\n"
+const least = "[upstream.main]\nurl = \"postgres://pgweir:hunter2@db/postgres?sslmode=verify-full\"\n[database.\"*\"]\n"
 
 func write(t *testing.T, dir, name, text string, mode os.FileMode) string {
 	t.Helper()
@@ -52,8 +52,8 @@ func TestLoad(t *testing.T) {
 	if err := os.Chmod(users, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PGWEIR_TEST_URL", "postgres://pgweir:hunter2@db/postgres")
-	c, problems = Load(write(t, dir, "env.toml", strings.Replace(least, "postgres://pgweir:hunter2@db/postgres", "${PGWEIR_TEST_URL}", 1), 0o644))
+	t.Setenv("PGWEIR_TEST_URL", "postgres://pgweir:hunter2@db/postgres?sslmode=verify-full")
+	c, problems = Load(write(t, dir, "env.toml", strings.Replace(least, "postgres://pgweir:hunter2@db/postgres?sslmode=verify-full", "${PGWEIR_TEST_URL}", 1), 0o644))
 	if problems != nil {
 		t.Fatal(problems)
 	}
@@ -106,7 +106,7 @@ func TestFromURL(t *testing.T) {
 }
 
 func TestFromURLWithoutPassword(t *testing.T) {
-	c, problems := FromURL("postgres://app@db/shop")
+	c, problems := FromURL("postgres://app@db/shop?sslmode=verify-full")
 	if problems != nil {
 		t.Fatal(problems)
 	}
@@ -116,7 +116,7 @@ func TestFromURLWithoutPassword(t *testing.T) {
 }
 
 func TestFromURLTellsWhatIsWrong(t *testing.T) {
-	_, problems := FromURL("postgres://app:hunter2@db:x/shop?sslmode=require")
+	_, problems := FromURL("postgres://app:hunter2@db:x/shop?sslmode=none")
 	var b strings.Builder
 	for _, p := range problems {
 		b.WriteString(p.Detail() + "\n\n")
@@ -147,6 +147,26 @@ func TestLoadLooksForPasswordFiles(t *testing.T) {
 	}
 	o := Options{Set: map[string]string{"password_file": "gone.txt"}}
 	if _, problems = o.Load(file("private.txt")); len(problems) != 1 || problems[0].File != "SET" {
+		t.Error(problems)
+	}
+}
+
+func TestLoadLooksForTheFilesOfTheURL(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "userlist.txt", "", 0o600)
+	there := write(t, dir, "there.crt", "", 0o600)
+	for parameters, want := range map[string]string{
+		"sslrootcert=there.crt": "", "sslrootcert=" + there: "", "sslrootcert=system": "", "sslcert=there.crt&sslkey=there.crt": "",
+		"sslrootcert=gone.crt":              "sslrootcert: " + filepath.Join(dir, "gone.crt") + ": no such file",
+		"sslcert=there.crt&sslkey=gone.key": "sslkey: ",
+		"sslcert=gone.crt&sslkey=there.crt": "sslcert: ",
+	} {
+		_, problems := Load(write(t, dir, "pgweir.toml", strings.Replace(least, "verify-full", "verify-full&"+parameters, 1), 0o600))
+		if (len(problems) == 0) != (want == "") || want != "" && !strings.HasPrefix(problems[0].Message, want) {
+			t.Errorf("%s: %v, want %q", parameters, problems, want)
+		}
+	}
+	if _, problems := FromURL("postgres://app@db/shop?sslrootcert=" + filepath.Join(dir, "gone.crt")); len(problems) != 1 {
 		t.Error(problems)
 	}
 }

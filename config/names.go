@@ -16,6 +16,8 @@ type (
 	Listen = endpoint.Listen
 	// URL says how to reach one Postgres cluster and as whom to log in there.
 	URL = endpoint.URL
+	// Encryption is how connections to Postgres are encrypted.
+	Encryption = endpoint.Encryption
 	// Auth is who may come in.
 	Auth = schema.Auth
 	// Console is who may use the console.

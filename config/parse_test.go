@@ -178,7 +178,7 @@ func TestDefaultsAreAFileThatSaysNothing(t *testing.T) {
 	}
 	least, problems := Parse("pgweir.toml", []byte(`
 [upstream.main]
-url = "postgres://pgweir:secret@10.0.0.5:5432/postgres?sslmode=disable"
+url = "postgres://pgweir:secret@10.0.0.5:5432/postgres?sslmode=verify-full"
 [database."*"]
 `))
 	if problems != nil {

@@ -23,6 +23,7 @@ func (c *Config) findWarnings() {
 	c.warnOfListeners()
 	for i := range c.Upstreams {
 		c.warnOfUpstream(&c.Upstreams[i])
+		c.warnOfStrangers(&c.Upstreams[i])
 	}
 	for i := range c.Workloads {
 		w := &c.Workloads[i]

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pgweir/pgweir/config"
@@ -73,7 +74,7 @@ func check(_ context.Context, e *env, args []string) int {
 		e.errorf("%v\n", err)
 		return exitUsage
 	}
-	e.printf("%s", plan(c, facts, append(userWarnings(c, entries), tlsWarnings(&c.TLS, front, time.Now())...)))
+	e.printf("%s", plan(c, facts, slices.Concat(userWarnings(c, entries), tlsWarnings(&c.TLS, front, time.Now()), encryptionWarnings(c))))
 	return exitOK
 }
 

@@ -216,7 +216,7 @@ func TestCheckProblems(t *testing.T) {
 	path := configFile(t, `
 max_client_con = 100
 [upstream.main]
-url = "postgres://pgweir:hunter2@10.0.0.5/postgres?sslmode=require"
+url = "postgres://pgweir:hunter2@10.0.0.5/postgres?sslmode=required"
 budget = 0
 `)
 	r := pgweir(t, nil, "check", path)

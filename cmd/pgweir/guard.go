@@ -126,6 +126,11 @@ func (g *guard) warn(c *config.Config, by string) {
 			g.log.Warn(w)
 		}
 	}
+	if by == "reload" {
+		for _, w := range encryptionWarnings(c) {
+			g.log.Warn(w)
+		}
+	}
 }
 
 // Settings implements proxy.Configurator.

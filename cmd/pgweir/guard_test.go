@@ -28,7 +28,7 @@ func TestARefusedReloadIsLoggedWithItsRemedy(t *testing.T) {
 // what that has brought.
 func TestSetLogsNewWarningsOnly(t *testing.T) {
 	load := func(lines string) *config.Config {
-		c, problems := config.Parse("x.toml", []byte(lines+"[upstream.main]\nurl = \"postgres://pgweir@db/postgres\"\n[database.\"*\"]\n"))
+		c, problems := config.Parse("x.toml", []byte(lines+"[upstream.main]\nurl = \"postgres://pgweir@localhost/postgres\"\n[database.\"*\"]\n"))
 		if problems != nil {
 			t.Fatal(problems)
 		}

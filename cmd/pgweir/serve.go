@@ -77,6 +77,9 @@ func serve(ctx context.Context, e *env, args []string) int {
 			log.Warn(w)
 		}
 	}
+	for _, w := range encryptionWarnings(c) {
+		log.Warn(w)
+	}
 	g := &guard{
 		log: log, level: level, source: src, text: text, config: c,
 		facts: make(map[string]config.Facts), asked: make(map[string]string), reloaded: time.Now(), loadedOK: true,

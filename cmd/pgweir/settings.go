@@ -120,6 +120,7 @@ func hostOptions(u *config.Upstream) upstream.Options {
 		o.Hosts = append(o.Hosts, upstream.Host{Network: h.Network, Address: h.Address})
 	}
 	o.Attrs, _ = upstream.ParseAttrs(string(u.URL.TargetSessionAttrs)) // config knows the same words
+	o.Encryption = encryption(&u.URL.Encryption)
 	return o
 }
 

@@ -11,7 +11,7 @@ import (
 func TestCheckReadsTheAuthFile(t *testing.T) {
 	const (
 		hash = "md5aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-		tail = "\n[console]\nadmin_users = [\"dba\"]\n[upstream.main]\nurl = \"postgres://pgweir@db/postgres\"\n[database.\"*\"]\n"
+		tail = "\n[console]\nadmin_users = [\"dba\"]\n[upstream.main]\nurl = \"postgres://pgweir@localhost/postgres\"\n[database.\"*\"]\n"
 	)
 	for _, c := range []struct {
 		name, auth, users, stdout, stderr string

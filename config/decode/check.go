@@ -24,7 +24,7 @@ func (d *Decoder) check() {
 	}
 	if len(d.File.Upstreams) == 0 && !d.saidAbout("upstream") {
 		d.complain("", document.Span{}, "there is no upstream: no Postgres to send work to",
-			"Write\n[upstream.main]\nurl = \"postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=disable\"")
+			"Write\n[upstream.main]\nurl = \"postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full\"")
 	}
 	for i := range d.File.Databases {
 		d.checkDatabase(&d.File.Databases[i])
@@ -143,7 +143,7 @@ func (d *Decoder) checkUpstream(u *schema.Upstream) {
 	prefix := section + "."
 	if _, ok := d.given[prefix+"url"]; !ok {
 		d.complainAt(prefix+"url", d.placeOf(section), "is missing",
-			`Write url = "postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=disable".`)
+			`Write url = "postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full".`)
 	}
 	_, u.ReserveGiven = d.given[prefix+"reserve"]
 	if !d.Fine(prefix+"budget", prefix+"reserve", prefix+"slots", prefix+"instances") || u.Budget.IsAuto() {

@@ -50,15 +50,15 @@ func pgbouncerNames() []pgbouncerName {
 		{"Here it is key_file in [tls].", []string{"client_tls_key_file"}},
 		{"Here it is ca_file in [tls].", []string{"client_tls_ca_file"}},
 		{"Here it is ssl_min_protocol_version in [tls].", []string{"client_tls_protocols"}},
+		{"Here it is sslrootcert in the url of [upstream.NAME].", []string{"server_tls_ca_file"}},
+		{"Here it is sslcert in the url of [upstream.NAME].", []string{"server_tls_cert_file"}},
+		{"Here it is sslkey in the url of [upstream.NAME].", []string{"server_tls_key_file"}},
+		{"Here it is ssl_min_protocol_version in the url of [upstream.NAME].", []string{"server_tls_protocols"}},
 		{
 			"Leave it out: crypto/tls of Go allows only what is safe.",
-			[]string{"client_tls_ciphers", "client_tls13_ciphers", "client_tls_ecdhcurve", "client_tls_dheparams"},
-		},
-		{
-			"Encryption towards Postgres is " + values.NotYet + ".",
 			[]string{
-				"server_tls_ca_file", "server_tls_cert_file",
-				"server_tls_key_file", "server_tls_protocols", "server_tls_ciphers", "server_tls13_ciphers",
+				"client_tls_ciphers", "client_tls13_ciphers", "client_tls_ecdhcurve", "client_tls_dheparams",
+				"server_tls_ciphers", "server_tls13_ciphers",
 			},
 		},
 		{

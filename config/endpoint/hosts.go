@@ -19,6 +19,9 @@ type Host struct {
 // String is the address.
 func (h Host) String() string { return h.Address }
 
+// IsLocal reports whether what goes there never leaves this machine.
+func (h Host) IsLocal() bool { return Listen(h).IsLoopback() }
+
 // maxHosts bounds the hosts of a URL.
 const maxHosts = 16
 

@@ -16,7 +16,7 @@ type URL struct {
 	Password           values.Secret
 	Hosts              []Host // at least one, in the order of preference
 	Database           string // never empty; like libpq the user's name if the URL has none
-	SSLMode            SSLMode
+	Encryption         Encryption
 	TargetSessionAttrs SessionAttrs
 
 	KeepalivesIdle     int // seconds of silence before the first TCP keepalive; 0 leaves it to the kernel
@@ -51,7 +51,8 @@ func (u URL) text(password string, own bool) string {
 		login = url.UserPassword(u.User, password).String()
 	}
 	place, parameters := u.places()
-	parameters = append([]string{"sslmode=" + string(u.SSLMode)}, parameters...)
+	parameters = append([]string{"sslmode=" + string(u.Encryption.SSLMode)}, parameters...)
+	parameters = append(parameters, u.Encryption.parameters()...)
 	if u.TargetSessionAttrs != AnySession {
 		parameters = append(parameters, "target_session_attrs="+string(u.TargetSessionAttrs))
 	}
@@ -84,7 +85,7 @@ func (u *URL) keepalives() []keepalive {
 // the names of parameters and what cannot belong to the password.
 func PostgresURL(target *URL) values.Type {
 	k := values.Type{
-		Admits: "postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=disable",
+		Admits: "postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full",
 		Get:    func() string { return values.Quote(target.String()) },
 		Reveal: func() string { return values.Quote(target.full()) },
 	}
@@ -92,8 +93,8 @@ func PostgresURL(target *URL) values.Type {
 		if v.Kind != document.Text {
 			return &values.Complaint{Message: "is not a URL", Advice: urlShape}
 		}
-		p := urlParser{text: v.Text}
-		p.url = URL{SSLMode: Prefer, TargetSessionAttrs: AnySession}
+		p := urlParser{text: v.Text, dir: v.Dir}
+		p.url = URL{Encryption: usualEncryption(), TargetSessionAttrs: AnySession}
 		for _, k := range p.url.keepalives() {
 			*k.target = k.usual
 		}
@@ -107,16 +108,19 @@ func PostgresURL(target *URL) values.Type {
 }
 
 // urlShape is the general advice.
-const urlShape = "Write postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=disable."
+const urlShape = "Write postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full."
 
 // urlParser reads a URL as libpq does (user before the first @, then hosts up to the next
 // / or ?), because net/url repeats what it refuses, and accepts less.
 type urlParser struct {
 	text     string
+	dir      string // of the configuration
 	url      URL
 	names    []piece // hosts, and
 	ports    []piece // their ports: one for all or one for each
 	problems *values.Complaint
+
+	sslModeGiven bool
 }
 
 // complain notes a problem at a range of the text.
@@ -203,8 +207,6 @@ func (p *urlParser) parameters(from int) {
 func (p *urlParser) parameter(key string, at, from, to int) {
 	text := p.decode(from, to, "the value of "+printableKey(key))
 	switch key {
-	case "sslmode":
-		p.sslMode(text, from, to)
 	case "host":
 		p.hostList(text, from, to)
 	case "port":
@@ -223,19 +225,11 @@ func (p *urlParser) parameter(key string, at, from, to int) {
 	case "dbname":
 		p.url.Database = text
 	default:
+		if slices.Contains(secureParameters(), key) {
+			p.secure(key, text, from, to)
+			return
+		}
 		p.unknown(key, at, to)
-	}
-}
-
-// sslMode reads libpq's sslmode.
-func (p *urlParser) sslMode(text string, from, to int) {
-	switch mode := SSLMode(text); mode {
-	case Disable, Prefer:
-		p.url.SSLMode = mode
-	case "allow", "require", "verify-ca", "verify-full":
-		p.complain(from, to, "sslmode="+text+" is "+values.NotYet, "This version connects in clear: sslmode=disable or prefer.")
-	default:
-		p.complain(from, to, "sslmode is neither disable nor prefer", "")
 	}
 }
 
@@ -282,9 +276,10 @@ func (p *urlParser) unknown(key string, from, to int) {
 		p.complain(from, to, key+" is "+values.NotYet, "Leave it out.")
 	default:
 		known := []string{
-			"sslmode", "host", "port", "user", "password", "dbname", "target_session_attrs",
+			"host", "port", "user", "password", "dbname", "target_session_attrs",
 			"keepalives_idle", "keepalives_interval", "keepalives_count",
 		}
+		known = append(secureParameters(), known...)
 		advice := "Leave it out; the parameters are " + strings.Join(known, ", ") + "."
 		if near := values.Nearest(key, known); near != "" {
 			advice = "Did you mean " + near + "?"
@@ -305,8 +300,7 @@ func printableKey(key string) string {
 func isLibpqParameter(key string) bool {
 	switch key {
 	case "hostaddr", "options", "application_name", "client_encoding",
-		"sslcert", "sslkey", "sslrootcert", "sslcrl", "sslsni", "sslnegotiation", "sslpassword",
-		"channel_binding", "require_auth", "passfile", "service", "load_balance_hosts",
+		"sslcrl", "sslcrldir", "sslpassword", "sslcertmode", "sslcompression", "require_auth", "passfile", "service", "load_balance_hosts",
 		"gssencmode", "krbsrvname", "fallback_application_name", "replication":
 		return true
 	}
@@ -318,6 +312,9 @@ func (p *urlParser) complete() {
 	right := p.problems == nil
 	if right && p.url.User == "" {
 		p.complain(0, len(p.text), "names no user", "Write postgres://USER@HOST/DATABASE.")
+	}
+	if right {
+		p.checkSecure()
 	}
 	p.pair(right)
 	if p.problems != nil {

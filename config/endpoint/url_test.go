@@ -16,7 +16,7 @@ import (
 
 func TestURL(t *testing.T) {
 	plain := URL{
-		User: "app", Hosts: []Host{{"tcp", "db:5432"}}, Database: "shop", SSLMode: Prefer, TargetSessionAttrs: AnySession,
+		User: "app", Hosts: []Host{{"tcp", "db:5432"}}, Database: "shop", Encryption: usualEncryption(), TargetSessionAttrs: AnySession,
 		KeepalivesIdle: 30, KeepalivesInterval: 10, KeepalivesCount: 3,
 	}
 	change := func(f func(*URL)) URL {
@@ -46,7 +46,7 @@ func TestURL(t *testing.T) {
 		"postgres://app@db/shop?&&":                                     plain,
 		"postgres://app@db":                                             change(func(u *URL) { u.Database = "app" }),
 		"postgres://app@db/":                                            change(func(u *URL) { u.Database = "app" }),
-		"postgres://app@db/shop?sslmode=disable":                        change(func(u *URL) { u.SSLMode = Disable }),
+		"postgres://app@db/shop?sslmode=disable":                        change(func(u *URL) { u.Encryption.SSLMode = Disable }),
 		"postgres://app:a%3ab@db/shop":                                  change(func(u *URL) { u.Password = values.NewSecret("a:b") }),
 		"postgres://app:a:b@db/shop":                                    change(func(u *URL) { u.Password = values.NewSecret("a:b") }),
 		"postgres://app:a+b@db/shop":                                    change(func(u *URL) { u.Password = values.NewSecret("a+b") }),
@@ -118,8 +118,8 @@ func TestURLIsRefused(t *testing.T) {
 		"postgres://a%0ab@db/shop":                            "control characters",
 		"postgres://app@db/%":                                 "two hexadecimal",
 		"postgres://app@db/shop?sslmode":                      "has no value",
-		"postgres://app@db/shop?sslmode=":                     "neither disable nor prefer",
-		"postgres://app@db/shop?sslmode=allow":                values.NotYet,
+		"postgres://app@db/shop?sslmode=":                     "no such sslmode",
+		"postgres://app@db/shop?sslmode=verify":               "no such sslmode",
 		"postgres://app@db/shop?options=-c%20x":               values.NotYet,
 		"postgres://app@db/shop?what=x":                       "is not a parameter",
 		"postgres://app@db/shop?host=%20":                     "neither a name",
@@ -145,7 +145,7 @@ func TestURLAgreesWithPgconn(t *testing.T) {
 			User:               rapid.StringMatching(`[a-z@:/?#%& é]{1,20}`).Draw(t, "user"),
 			Password:           values.NewSecret(rapid.StringMatching(`[a-z@:/?#%&+ é]{0,20}`).Draw(t, "password")),
 			Database:           rapid.StringMatching(`[a-z@:/?#%&+ é]{1,20}`).Draw(t, "database"),
-			SSLMode:            Disable,
+			Encryption:         someEncryption(t),
 			TargetSessionAttrs: rapid.SampledFrom([]SessionAttrs{AnySession, ReadWrite, ReadOnly, Primary, Standby, PreferStandby}).Draw(t, "attrs"),
 			KeepalivesIdle:     keepalivesIdle, KeepalivesInterval: keepalivesInterval, KeepalivesCount: keepalivesCount,
 		}
@@ -183,6 +183,18 @@ func TestURLAgreesWithPgconn(t *testing.T) {
 	})
 }
 
+// someEncryption is one whose files need not be there for pgconn.
+func someEncryption(t *rapid.T) Encryption {
+	e := usualEncryption()
+	e.SSLMode = rapid.SampledFrom([]SSLMode{Disable, Require}).Draw(t, "sslmode")
+	e.NoSNI = rapid.Bool().Draw(t, "no SNI")
+	e.Direct = e.SSLMode == Require && rapid.Bool().Draw(t, "direct")
+	e.MinVersion = rapid.SampledFrom(tlsVersions()).Draw(t, "oldest")
+	e.MaxVersion = rapid.SampledFrom([]string{"", "TLSv1.3"}).Draw(t, "newest")
+	e.ChannelBinding = rapid.SampledFrom([]string{"disable", "prefer"}).Draw(t, "binding")
+	return e
+}
+
 // hostOf is a host of pgconn's as ours.
 func hostOf(host string, port uint16) Host {
 	network, address := pgconn.NetworkAddress(host, port)
@@ -191,13 +203,14 @@ func hostOf(host string, port uint16) Host {
 
 func TestURLInPublic(t *testing.T) {
 	u := URL{
-		User: "a@b", Password: values.NewSecret("hunter2"), Hosts: []Host{{"tcp", "[::1]:5432"}, {"tcp", "b:1"}}, Database: "x y", SSLMode: Disable,
+		User: "a@b", Password: values.NewSecret("hunter2"), Hosts: []Host{{"tcp", "[::1]:5432"}, {"tcp", "b:1"}}, Database: "x y", Encryption: usualEncryption(),
 		TargetSessionAttrs: Primary, KeepalivesIdle: 9, KeepalivesInterval: 10, KeepalivesCount: 3,
 	}
-	if got, want := u.String(), "postgres://a%40b:****@[::1]:5432,b:1/x%20y?sslmode=disable&target_session_attrs=primary&keepalives_idle=9"; got != want {
+	u.Encryption.SSLMode, u.Encryption.RootCert = VerifyFull, "/etc/a &.crt"
+	if got, want := u.String(), "postgres://a%40b:****@[::1]:5432,b:1/x%20y?sslmode=verify-full&sslrootcert=%2Fetc%2Fa%20%26.crt&target_session_attrs=primary&keepalives_idle=9"; got != want {
 		t.Errorf("String %s, want %s", got, want)
 	}
-	if got, want := u.Reveal(), "postgres://a%40b:hunter2@[::1]:5432,b:1/x%20y?sslmode=disable&target_session_attrs=primary"; got != want {
+	if got, want := u.Reveal(), "postgres://a%40b:hunter2@[::1]:5432,b:1/x%20y?sslmode=verify-full&sslrootcert=%2Fetc%2Fa%20%26.crt&target_session_attrs=primary"; got != want {
 		t.Errorf("Reveal %s, want %s", got, want)
 	}
 }

@@ -3,10 +3,10 @@ package endpoint
 // SSLMode is libpq's sslmode.
 type SSLMode string
 
-// The modes. Towards Postgres this version speaks no TLS, so Prefer ends up in clear, as it
-// does with a Postgres that has no certificate, and stronger modes are refused.
+// The modes, each stricter than the one before.
 const (
 	Disable    SSLMode = "disable"
+	Allow      SSLMode = "allow"
 	Prefer     SSLMode = "prefer"
 	Require    SSLMode = "require"
 	VerifyCA   SSLMode = "verify-ca"

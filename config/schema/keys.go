@@ -140,10 +140,14 @@ func consoleFields(c *Console) []Field {
 func upstreamFields(u *Upstream) []Field {
 	return []Field{
 		{Key{
-			Name: "url", Example: `"postgres://pgweir:secret@10.0.0.5:5432/postgres?sslmode=disable"`,
+			Name: "url", Example: `"postgres://pgweir:secret@10.0.0.5:5432/postgres?sslmode=verify-full"`,
 			Doc: "Where Postgres is, and the role as which pgweir asks for limits and counts. " +
 				"Several hosts are HOST1:PORT1,HOST2:PORT2, and target_session_attrs says which will do, as in libpq. " +
-				"A Unix socket is ?host=/DIRECTORY&port=5432. Other parameters: keepalives_idle (30 s), keepalives_interval (10 s), keepalives_count (3). " +
+				"A Unix socket is ?host=/DIRECTORY&port=5432. " +
+				"Encryption is libpq's: sslmode (prefer), sslrootcert (a file, or system; with verify-ca and verify-full else ~/.postgresql/root.crt), sslcert and sslkey, " +
+				"sslnegotiation=direct, sslsni (1), ssl_min_protocol_version (TLSv1.2), ssl_max_protocol_version, channel_binding (prefer); " +
+				"paths are relative to the directory of this file, and the files are read for each login to Postgres, so they may change. " +
+				"Other parameters: keepalives_idle (30 s), keepalives_interval (10 s), keepalives_count (3). " +
 				"The value may be \"${NAME}\", an environment variable.",
 		}, endpoint.PostgresURL(&u.URL)},
 		{Key{

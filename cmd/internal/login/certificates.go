@@ -53,6 +53,15 @@ func (e *Encryption) config(host string, cpu CPU) (*tls.Config, error) {
 	return c, nil
 }
 
+// Check reads the files as a login would, and reports what would be wrong now.
+func (e *Encryption) Check() error {
+	if e.Mode == NoTLS {
+		return nil
+	}
+	_, err := e.config("", nil)
+	return err
+}
+
 // verify judges the certificates of a server. As in libpq roots are used in whatever mode,
 // once there are any; the name counts with VerifyFull only.
 func (e *Encryption) verify(s tls.ConnectionState, roots *x509.CertPool, host string) error {
