@@ -112,36 +112,44 @@ func (f *fake) open() int {
 
 // postgres is a server of a role. One that is old does not report it.
 func postgres(r role, old bool) behaviour {
-	return func(f *fake, conn *net.TCPConn) {
-		p, err := wire.ReadStartup(conn)
-		if err != nil {
+	return func(f *fake, conn *net.TCPConn) { speak(f, conn, r, old) }
+}
+
+// speak is what such a server says, on a connection of any kind.
+func speak(f *fake, conn net.Conn, r role, old bool) {
+	p, err := wire.ReadStartup(conn)
+	if err != nil {
+		return
+	}
+	speakTo(f, conn, p, r, old)
+}
+
+// speakTo is speak once the start-up packet is read.
+func speakTo(f *fake, conn net.Conn, p wire.Packet, r role, old bool) {
+	if request, ok := p.(*wire.CancelRequest); ok {
+		f.mu.Lock()
+		f.cancels = append(f.cancels, request)
+		f.mu.Unlock()
+		return
+	}
+	out := wire.AppendAuthentication(nil, wire.AuthOK, nil)
+	if !old {
+		out = wire.AppendParameterStatus(out, "in_hot_standby", onOff(r.standby))
+		out = wire.AppendParameterStatus(out, "default_transaction_read_only", onOff(r.readOnly))
+	}
+	out = wire.AppendBackendKeyData(out, 7, []byte("abcd"))
+	out = wire.AppendReadyForQuery(out, wire.Idle)
+	f.logins.Add(1)
+	if _, err := conn.Write(out); err != nil {
+		return
+	}
+	for {
+		typ, _, err := wire.ReadMessage(conn, 1000)
+		if err != nil || typ != wire.MsgQuery {
 			return
 		}
-		if request, ok := p.(*wire.CancelRequest); ok {
-			f.mu.Lock()
-			f.cancels = append(f.cancels, request)
-			f.mu.Unlock()
+		if _, err := conn.Write(r.answer()); err != nil {
 			return
-		}
-		out := wire.AppendAuthentication(nil, wire.AuthOK, nil)
-		if !old {
-			out = wire.AppendParameterStatus(out, "in_hot_standby", onOff(r.standby))
-			out = wire.AppendParameterStatus(out, "default_transaction_read_only", onOff(r.readOnly))
-		}
-		out = wire.AppendBackendKeyData(out, 7, []byte("abcd"))
-		out = wire.AppendReadyForQuery(out, wire.Idle)
-		f.logins.Add(1)
-		if _, err := conn.Write(out); err != nil {
-			return
-		}
-		for {
-			typ, _, err := wire.ReadMessage(conn, 1000)
-			if err != nil || typ != wire.MsgQuery {
-				return
-			}
-			if _, err := conn.Write(r.answer()); err != nil {
-				return
-			}
 		}
 	}
 }
