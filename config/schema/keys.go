@@ -200,7 +200,7 @@ func upstreamFields(u *Upstream) []Field {
 		}, values.PeriodOrNone(&u.ServerIdleTimeout, time.Second, 365*24*time.Hour)},
 		{Key{
 			Name: "tcp_user_timeout", Default: `"30s"`,
-			Doc: "How long data sent to Postgres may stay unacknowledged before the connection counts as dead. \"none\" leaves it to the kernel.",
+			Doc: "How long Postgres's host may not be heard of before a connection counts as dead: data sent stays unacknowledged, or keepalives while an answer is waited for. \"none\" leaves it to the kernel, and to the keepalives of the url.",
 		}, values.PeriodOrNone(&u.TCPUserTimeout, time.Millisecond, 24*time.Hour)},
 	}
 }

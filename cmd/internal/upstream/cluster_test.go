@@ -2,7 +2,9 @@ package upstream
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -110,40 +112,58 @@ func TestUnixSocket(t *testing.T) {
 }
 
 func TestSocketOptions(t *testing.T) {
-	f := newFake(t, postgres(primary, false))
-	l := newLab(t, Options{
-		Hosts:         []Host{f.host},
-		KeepaliveIdle: 29500 * time.Millisecond, KeepaliveInterval: 11 * time.Second, KeepaliveCount: 4,
-		UserTimeout: 1234 * time.Millisecond,
-	})
-	s, err := l.Dial(bounded(t), Request{Database: "d", Role: "r"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.End(bounded(t))
-	raw, err := s.Conn.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range []struct {
-		level, name, want int
+	for _, c := range []struct {
+		user, wanted        time.Duration // UserTimeout, and what it is on the socket
+		idle, interval, why string
 	}{
-		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
-		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 30},
-		{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 11},
-		{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 4},
-		{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 1234},
-		{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+		{time.Hour, time.Hour, "30", "11", "as they are"},
+		{1234 * time.Millisecond, 1234 * time.Millisecond, "1", "1", "within UserTimeout"},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			f := newFake(t, postgres(primary, false))
+			l := newLab(t, Options{
+				Hosts:         []Host{f.host},
+				KeepaliveIdle: 29500 * time.Millisecond, KeepaliveInterval: 11 * time.Second, KeepaliveCount: 4,
+				UserTimeout: c.user,
+			})
+			s, err := l.Dial(bounded(t), Request{Database: "d", Role: "r"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.End(bounded(t))
+			want := fmt.Sprintf("1 %s %s 4 %d 1", c.idle, c.interval, c.wanted.Milliseconds())
+			if got := socketOptions(t, s.Conn.(*net.TCPConn)); got != want {
+				t.Errorf("%s, expected %s", got, want)
+			}
+		})
+	}
+}
+
+// socketOptions is SO_KEEPALIVE, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_USER_TIMEOUT and
+// TCP_NODELAY.
+func socketOptions(t *testing.T, conn *net.TCPConn) string {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values []string
+	for _, o := range [][2]int{
+		{unix.SOL_SOCKET, unix.SO_KEEPALIVE},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPCNT},
+		{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT},
+		{unix.IPPROTO_TCP, unix.TCP_NODELAY},
 	} {
 		var got int
 		var failed error
-		if err := raw.Control(func(fd uintptr) { got, failed = unix.GetsockoptInt(int(fd), o.level, o.name) }); err != nil || failed != nil {
+		if err := raw.Control(func(fd uintptr) { got, failed = unix.GetsockoptInt(int(fd), o[0], o[1]) }); err != nil || failed != nil {
 			t.Fatal(err, failed)
 		}
-		if got != o.want {
-			t.Errorf("option %d of level %d is %d, expected %d", o.name, o.level, got, o.want)
-		}
+		values = append(values, strconv.Itoa(got))
 	}
+	return strings.Join(values, " ")
 }
 
 func TestWhatIsKnownIsBounded(t *testing.T) {

@@ -36,8 +36,8 @@ func (o *Options) tune(fd int) error {
 		what               string
 	}{
 		{unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1, "SO_KEEPALIVE"},
-		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, seconds(o.KeepaliveIdle), "TCP_KEEPIDLE"},
-		{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, seconds(o.KeepaliveInterval), "TCP_KEEPINTVL"},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, seconds(o.within(o.KeepaliveIdle, 2)), "TCP_KEEPIDLE"},
+		{unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, seconds(o.within(o.KeepaliveInterval, 4)), "TCP_KEEPINTVL"},
 		{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, o.KeepaliveCount, "TCP_KEEPCNT"},
 		{unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(o.UserTimeout.Milliseconds()), "TCP_USER_TIMEOUT"},
 	} {
@@ -49,6 +49,15 @@ func (o *Options) tune(fd int) error {
 		}
 	}
 	return nil
+}
+
+// within bounds a time between keepalives by a part of UserTimeout: that looks at a connection
+// only when something is under way, and while an answer is waited for nothing is but these.
+func (o *Options) within(d time.Duration, part int) time.Duration {
+	if o.UserTimeout <= 0 {
+		return d
+	}
+	return min(d, o.UserTimeout/time.Duration(part))
 }
 
 // seconds rounds up, because 0 would be refused.
