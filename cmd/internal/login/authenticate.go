@@ -28,7 +28,8 @@ const (
 // The caller's deadline on conn bounds it. A client that is not let in gets the
 // same error and the same exchange whether the user exists or not: FATAL 28P01,
 // in a *wire.Error that the caller sends. cpu bounds the derivation of keys; with
-// a [Book] that happens at most once for each user. s may be nil: no users.
+// a [Book] that happens once for each name, whether it is a user's or not. s may be nil: no
+// users.
 func Authenticate(conn net.Conn, c *Client, m Method, s Secrets, cpu CPU) error {
 	a := &authentication{conn: conn, c: c, cpu: cpu, book: strangers(s)}
 	if s != nil {
@@ -103,8 +104,8 @@ func (a *authentication) cleartext() error {
 		return err
 	}
 	secret := a.secret
-	if secret == (Secret{}) && a.book.scram {
-		secret.SCRAM = a.book.nobody(a.c.User)
+	if secret.SCRAM == nil { // it costs the same, whoever it is
+		_ = Secret{SCRAM: a.book.nobody(a.c.User)}.check(a.c.User, password, a.cpu)
 	}
 	// An empty secret must not be met by an empty password.
 	if !secret.check(a.c.User, password, a.cpu) || password == "" || a.secret == (Secret{}) {
@@ -172,9 +173,9 @@ func (a *authentication) mechanisms() []string {
 
 // conversation begins one with the user's verifier, or one that cannot succeed.
 func (a *authentication) conversation(mechanism string) (*scram.Server, error) {
-	v := a.secret.SCRAM
-	if v == nil && a.secret.Plain != "" {
-		v = a.book.verifier(a.c.User, a.secret.Plain, a.cpu)
+	v, derived := a.secret.SCRAM, a.book.verifier(a.c.User, a.secret.Plain, a.cpu)
+	if a.secret.Plain != "" {
+		v = derived
 	}
 	if v == nil {
 		return scram.NewMock(a.c.User, a.book.mock, a.book.iterations, mechanism, a.c.binding)

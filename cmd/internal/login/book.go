@@ -19,10 +19,21 @@ type Book struct {
 	mock       []byte // key of the salts for users without a verifier
 	iterations int    // most usual among the verifiers
 	scram      bool   // most users that have a password hash have a verifier
+	hashes     bool   // some have one of either kind
 
 	mu      sync.Mutex
-	derived map[string]*scram.Verifier // of users with a plain password, made at need
+	derived map[string]derivation // by user, made at need
 }
+
+// derivation is what was derived from a password, or from none for a user without a plain
+// one.
+type derivation struct {
+	password string
+	verifier *scram.Verifier
+}
+
+// maxDerived bounds how many are kept beyond one for each user of the book.
+const maxDerived = 10_000
 
 // NewBook makes a book of entries, as [ParseAuthFile] returns them. It keeps the
 // map, which must not change any more.
@@ -31,7 +42,7 @@ type Book struct {
 // one file invent the same: otherwise one would only have to ask twice to tell
 // the users that exist.
 func NewBook(entries map[string]Secret) *Book {
-	b := &Book{entries: entries, iterations: scram.DefaultIterations, derived: make(map[string]*scram.Verifier)}
+	b := &Book{entries: entries, iterations: scram.DefaultIterations, derived: make(map[string]derivation)}
 	counts := make(map[int]int)
 	verifiers, others := 0, 0
 	random := make([]byte, sha256.Size)
@@ -57,12 +68,20 @@ func NewBook(entries map[string]Secret) *Book {
 	if !secrets { // nothing that others could not guess
 		h.Write(random)
 	}
-	b.mock, b.scram = h.Sum(nil), verifiers > others
+	b.mock, b.scram, b.hashes = h.Sum(nil), verifiers > others, verifiers+others > 0
 	for _, n := range slices.Sorted(maps.Keys(counts)) {
 		if counts[n] > counts[b.iterations] {
 			b.iterations = n
 		}
 	}
+	return b
+}
+
+// Open says that there are users who are not in the book, found out about elsewhere: then a
+// user that nobody knows looks like one with a verifier unless the book has more hashes of the
+// other kind. It is called before the book is used.
+func (b *Book) Open() *Book {
+	b.scram = b.scram || !b.hashes
 	return b
 }
 
@@ -78,19 +97,27 @@ func (b *Book) Lookup(user string) (Secret, bool) {
 // Len returns the number of users.
 func (b *Book) Len() int { return len(b.entries) }
 
-// verifier returns a verifier of a user's plain password. It is made once: it
-// costs as much as all the rest of a log-in.
+// verifier returns a verifier of a user's plain password. It is made once: it costs as much
+// as all the rest of a log-in. It is made for all others, too, of an empty password, or the
+// first log-in of a user would tell by its length whether there is one and of what kind.
 func (b *Book) verifier(user, password string, cpu CPU) *scram.Verifier {
 	b.mu.Lock()
-	v := b.derived[user]
+	d, known := b.derived[user]
 	b.mu.Unlock()
-	if v != nil {
-		return v
+	if known && d.password == password {
+		return d.verifier
 	}
+	var v *scram.Verifier
 	cpu.do(func() { v, _ = scram.NewVerifier(password, scram.MockSalt(user, b.mock), b.iterations) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.derived[user] = v // a second maker at once has made the same
+	if _, known := b.derived[user]; !known && len(b.derived) >= len(b.entries)+maxDerived {
+		for any := range b.derived { // whoever it is: nobody has a place for ever
+			delete(b.derived, any)
+			break
+		}
+	}
+	b.derived[user] = derivation{password, v} // a second maker at once has made the same
 	return v
 }
 
@@ -103,8 +130,13 @@ func (b *Book) nobody(user string) *scram.Verifier {
 // strangers is the book for Secrets that are none: what it invents holds for one
 // log-in only.
 func strangers(s Secrets) *Book {
-	if b, ok := s.(*Book); ok && b != nil {
-		return b
+	switch b := s.(type) {
+	case *Book:
+		if b != nil {
+			return b
+		}
+	case Guest:
+		return b.Book
 	}
 	return NewBook(nil)
 }

@@ -24,6 +24,9 @@ type Secret struct {
 	SCRAM *scram.Verifier // never changed
 }
 
+// IsZero reports whether there is no password.
+func (s Secret) IsZero() bool { return s == Secret{} }
+
 // Secrets knows the users. [Book] is one.
 type Secrets interface {
 	Lookup(user string) (Secret, bool)

@@ -95,25 +95,41 @@ func (a *answer) message(typ byte, body []byte) (done bool, err error) {
 	return false, err
 }
 
-// columns reads a DataRow.
+// columns reads a DataRow, with NULL as the empty text.
 func columns(body []byte) ([]string, error) {
+	list, err := cells(body)
+	var row []string
+	for _, c := range list {
+		if c == nil {
+			c = new(string)
+		}
+		row = append(row, *c)
+	}
+	return row, err
+}
+
+// cells reads a DataRow, with NULL as nil.
+func cells(body []byte) (row []*string, err error) {
 	damaged := fmt.Errorf("%w: damaged row", ErrProtocol)
 	if len(body) < 2 {
 		return nil, damaged
 	}
 	n, body := int(binary.BigEndian.Uint16(body)), body[2:]
-	var row []string
 	for range n {
 		if len(body) < 4 {
 			return nil, damaged
 		}
 		size := int64(int32(binary.BigEndian.Uint32(body)))
 		body = body[4:]
-		if size < -1 || size > int64(len(body)) {
+		switch {
+		case size == -1:
+			row = append(row, nil)
+			continue
+		case size < -1 || size > int64(len(body)):
 			return nil, damaged
 		}
-		size = max(0, size) // -1 is NULL
-		row, body = append(row, string(body[:size])), body[size:]
+		text := string(body[:size])
+		row, body = append(row, &text), body[size:]
 	}
 	if len(body) > 0 {
 		return nil, damaged
