@@ -96,7 +96,7 @@ func TestFromURL(t *testing.T) {
 	if problems != nil {
 		t.Fatal(problems)
 	}
-	file.Auth = Auth{Type: Scram, User: "app", Password: values.NewSecret("secret")}
+	file.Auth = Auth{Type: Scram, User: "app", Password: values.NewSecret("secret"), QueryAge: file.Auth.QueryAge}
 	if diff := sameConfig(file, c); diff != "" {
 		t.Errorf("a file with the URL differs (-file +URL):\n%s", diff)
 	}

@@ -47,6 +47,9 @@ type (
 const (
 	Trust = schema.Trust
 	Scram = schema.Scram
+	Cert  = schema.Cert
+	Peer  = schema.Peer
+	HBA   = schema.HBA
 
 	Session   = schema.Session
 	Statement = schema.Statement

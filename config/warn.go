@@ -78,6 +78,11 @@ func (c *Config) warnOfUpstream(u *Upstream) {
 	if c.ReusePort && u.Budget.IsAuto() {
 		c.warn(`upstream %q: budget = "auto" with so_reuseport: a process that starts beside another one takes its connections for somebody else's, and stays small; write a number`, u.Name)
 	}
+	if c.Auth.Query != "" && !u.Budget.IsAuto() {
+		if reserve, _ := u.ReserveOf(u.Each(int(u.Budget))); reserve == 0 {
+			c.warn("upstream %q: auth_query has no connection, because a budget of %d leaves no reserve: write reserve = 1", u.Name, u.Budget)
+		}
+	}
 	if len(u.ReserveUsers) > 0 && u.Reserve < 2 {
 		c.warn("upstream %q: reserve_users have no connection of their own, because a reserve of %d leaves nothing behind pgweir's own", u.Name, u.Reserve)
 	}

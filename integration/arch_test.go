@@ -61,7 +61,7 @@ func layers() map[string]layer {
 		"config/pgbouncer": {level: 3, may: []string{"config"}},
 
 		"cmd/internal/session":      {level: 4, may: core},
-		"cmd/internal/login":        {level: 4, may: core},
+		"cmd/internal/login":        {level: 4, may: append(slices.Clone(core), "cmd/internal/login/hba")},
 		"cmd/internal/upstream":     {level: 4, may: append(slices.Clone(core), "cmd/internal/login")},
 		"cmd/internal/login/roster": {level: 4, may: []string{"cmd/internal/login"}},
 

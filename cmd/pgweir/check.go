@@ -65,6 +65,9 @@ func check(_ context.Context, e *env, args []string) int {
 		return exitUsage
 	}
 	entries, err := users(c.Auth)
+	if err == nil {
+		_, err = authSettings(c.Auth)
+	}
 	if err != nil {
 		e.errorf("%v\n", err)
 		return exitUsage

@@ -75,6 +75,15 @@ func loginOf(a config.Auth) string {
 	if a.File != "" {
 		text += ", roles and passwords from " + a.File
 	}
+	if a.HBAFile != "" {
+		text += ", rules from " + a.HBAFile
+	}
+	if a.IdentFile != "" {
+		text += ", maps from " + a.IdentFile
+	}
+	if a.Query != "" {
+		text += ", other roles by auth_query, answers kept for " + a.QueryAge.String()
+	}
 	if a.User != "" {
 		text += ", only role " + a.User
 	}

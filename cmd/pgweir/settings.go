@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
@@ -26,7 +25,6 @@ func settings(c *config.Config, facts map[string]config.Facts) (*proxy.Settings,
 		MaxClients: c.MaxClientConn, ReservedClients: c.ReservedClients,
 		LoginTimeout: c.ClientLoginTimeout.Std(), ClientIdleTimeout: orZero(c.ClientIdleTimeout),
 		DrainDelay: c.DrainDelay.Std(), ShutdownTimeout: drainTime(c), MaxPrepared: c.MaxPreparedStatements,
-		Method: login.Method(c.Auth.Type), OnlyUser: c.Auth.User,
 		AdminUsers: c.Console.AdminUsers, StatsUsers: c.Console.StatsUsers,
 		WorkloadOf: c.WorkloadOf, RoleOf: roleSettings(c), AsPgBouncer: c.Compat == config.PgBouncerCompat,
 	}
@@ -34,7 +32,7 @@ func settings(c *config.Config, facts map[string]config.Facts) (*proxy.Settings,
 		s.AdminUsers = []string{c.Auth.User}
 	}
 	var err error
-	if s.Secrets, err = secrets(c.Auth); err != nil {
+	if s.Auth, err = authSettings(c.Auth); err != nil {
 		return nil, err
 	}
 	if s.TLS, err = frontTLS(&c.TLS); err != nil {
@@ -104,7 +102,7 @@ func upstreamSettings(c *config.Config, i int, facts map[string]config.Facts) pr
 		Budget: b.Connections, BudgetSum: b.Sum, Reserve: b.Reserve, ReserveUsers: u.ReserveUsers, Slots: b.Slots,
 		ConnectParallel: u.ConnectParallel, ConnectRate: float64(b.ConnectRate),
 		Lifetime: orZero(u.ServerLifetime), IdleTimeout: orZero(u.ServerIdleTimeout),
-		Role: u.URL.User, Password: u.URL.Password.Reveal(),
+		Role: u.URL.User, Password: u.URL.Password.Reveal(), Database: u.URL.Database,
 	}
 }
 

@@ -8,16 +8,56 @@ import (
 	"strings"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/login/hba"
+	"github.com/pgweir/pgweir/cmd/internal/proxy"
 	"github.com/pgweir/pgweir/config"
 )
 
-// secrets reads who may come in.
-func secrets(a config.Auth) (login.Secrets, error) {
+// authSettings reads who may come in, and how.
+func authSettings(a config.Auth) (proxy.Auth, error) {
+	out := proxy.Auth{
+		Method: login.Method(a.Type), OnlyUser: a.User, Query: a.Query, QueryAge: a.QueryAge.Std(),
+	}
 	entries, err := users(a)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	return login.NewBook(entries), nil
+	out.Book = login.NewBook(entries)
+	if a.Query != "" {
+		out.Book = out.Book.Open()
+	}
+	if out.Maps, err = identMaps(a); err != nil {
+		return out, err
+	}
+	switch {
+	case a.Type == config.HBA:
+		f, problems := hba.Load(a.HBAFile, out.Maps)
+		out.HBA, err = f, listed("hba_file", problems)
+	case a.IdentFile == "":
+	case !out.Maps.Has(string(a.Type)):
+		err = fmt.Errorf("ident_file: %s has no map %q, which auth_type = %q uses", a.IdentFile, a.Type, a.Type)
+	default:
+		out.Map = string(a.Type)
+	}
+	return out, err
+}
+
+// identMaps reads the maps; nil without a file.
+func identMaps(a config.Auth) (*hba.Maps, error) {
+	if a.IdentFile == "" {
+		return nil, nil
+	}
+	m, problems := hba.LoadMaps(a.IdentFile)
+	return m, listed("ident_file", problems)
+}
+
+// listed is the problems of a file as one error; nil if there are none.
+func listed(key string, problems []hba.Problem) error {
+	var errs []error
+	for _, p := range problems {
+		errs = append(errs, fmt.Errorf("%s: %s", key, p))
+	}
+	return errors.Join(errs...)
 }
 
 // users reads the roles of clients and how they prove who they are.
@@ -47,20 +87,30 @@ func users(a config.Auth) (map[string]login.Secret, error) {
 // userWarnings says which roles that the configuration counts on can't log in.
 func userWarnings(c *config.Config, entries map[string]login.Secret) []string {
 	a := c.Auth
-	if a.Type == config.Trust || a.File == "" {
+	if a.Type == config.Trust || a.File == "" && a.Query == "" {
 		return nil
 	}
 	var list []string
 	missing := func(key string, roles []string) {
 		for _, role := range roles {
 			if _, ok := entries[role]; !ok {
-				list = append(list, fmt.Sprintf("%s has %q, who can't log in: %s has no line for that role", key, role, a.File))
+				why := a.File + " has no line for that role"
+				if a.File == "" {
+					why = "there is no auth_file, and the console asks nothing of Postgres"
+				}
+				list = append(list, fmt.Sprintf("%s has %q, who can't log in: %s", key, role, why))
 			}
 		}
+	}
+	if a.Type == config.Cert || a.Type == config.Peer {
+		return nil
 	}
 	missing("admin_users", c.Console.AdminUsers)
 	missing("stats_users", c.Console.StatsUsers)
 	for _, u := range c.Upstreams {
+		if a.Query != "" {
+			break // Postgres may know them
+		}
 		missing("reserve_users of upstream "+u.Name, u.ReserveUsers)
 	}
 	if hashed := onlyMD5(entries); a.Type == config.Scram && len(hashed) > 0 {

@@ -126,18 +126,6 @@ func (d *Decoder) checkShutdown() {
 		c.DrainDelay.String(), c.ShutdownTimeout.String()), "Make drain_delay shorter or shutdown_timeout longer.")
 }
 
-func (d *Decoder) checkAuth() {
-	a := &d.File.Auth
-	_, fileGiven := d.given["auth.auth_file"]
-	switch {
-	case a.Type == schema.Trust && !fileGiven:
-		a.File = ""
-	case a.Type != schema.Trust && a.File == "" && a.User == "" && d.Fine("auth.auth_file", "auth.auth_type"):
-		d.complainAt("auth.auth_file", d.placeOf("auth.auth_file"), fmt.Sprintf(`is "none", and auth_type = %q needs roles with passwords`, a.Type),
-			`Write auth_file = "userlist.txt".`)
-	}
-}
-
 func (d *Decoder) checkUpstream(u *schema.Upstream) {
 	section := document.Dotted("upstream", u.Name)
 	prefix := section + "."

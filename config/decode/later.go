@@ -13,10 +13,6 @@ type laterKey struct {
 // that asks for nothing more than this version does is accepted.
 func laterKeys() []laterKey {
 	return []laterKey{
-		{"auth", "auth_query", `"none"`},
-		{"auth", "auth_query_age", ""},
-		{"auth", "hba_file", `"none"`},
-		{"auth", "ident_file", `"none"`},
 		{"workload", "max_pinned", ""},
 	}
 }

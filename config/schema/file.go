@@ -57,6 +57,11 @@ type Auth struct {
 	Type AuthType
 	File string // roles with passwords or verifiers, in PgBouncer's format; absolute or relative to the working directory; may be "" with Trust and with User
 
+	Query     string          // asks Postgres for the secret of a role that is not in File; "": nobody is asked
+	QueryAge  values.Duration // how old an answer may be while Postgres does not answer
+	HBAFile   string          // rules in the syntax of pg_hba.conf; set with HBA and else not
+	IdentFile string          // maps in the syntax of pg_ident.conf; only with Cert, Peer and HBA; may be ""
+
 	// User is, when not empty, the only role let in, with Password: the configuration was
 	// made from a URL. Without a password Type is Trust.
 	User     string

@@ -115,12 +115,29 @@ func authFields(a *Auth) []Field {
 	return []Field{
 		{Key{
 			Name: "auth_type", Default: `"scram-sha-256"`,
-			Doc: "How clients prove who they are. \"trust\" believes them.",
-		}, values.Choice(&a.Type, []AuthType{Scram, MD5, Password, Trust}, "cert", "peer", "hba")},
+			Doc: "How clients prove who they are. \"trust\" believes them. \"cert\" takes the common name of the client's certificate for the role, \"peer\" the system user at the other end of a Unix socket; \"hba\" does what the hba_file says.",
+		}, values.Choice(&a.Type, []AuthType{Scram, MD5, Password, Cert, Peer, Trust, HBA})},
 		{Key{
 			Name: "auth_file", Default: `"userlist.txt"`,
-			Doc: "Roles with their passwords or verifiers: lines of \"role\" \"secret\", as PgBouncer has them. Relative to the directory of this file. Not read with auth_type = \"trust\" unless it is set.",
+			Doc: "Roles with their passwords or verifiers: lines of \"role\" \"secret\", as PgBouncer has them. Relative to the directory of this file. With auth_type = \"trust\", \"cert\" or \"peer\", or with an auth_query, there is none unless it is set.",
 		}, values.PathOrNone(&a.File)},
+		{Key{
+			Name: "auth_query", Default: `"none"`,
+			Doc: "Asks Postgres for the password of a role that is not in the auth_file: a statement with $1 for the role that gives the role and its password or verifier, such as SELECT rolname, rolpassword FROM pg_catalog.pg_authid WHERE rolname = $1. " +
+				"pgweir's own role runs it, on the connection that reserve keeps, in the database of the url and with search_path = pg_catalog: other names need their schema. Whatever it gives, VALID UNTIL and NOLOGIN of the role count.",
+		}, values.QueryOrNone(&a.Query)},
+		{Key{
+			Name: "auth_query_age", Default: `"30s"`,
+			Doc: "How old an answer of the auth_query may be while Postgres does not answer. While it does, it is asked again after 5 s. 10,000 answers are kept.",
+		}, values.Period(&a.QueryAge, 0, 24*time.Hour)},
+		{Key{
+			Name: "hba_file", Default: `"none"`,
+			Doc: "Rules in the syntax of Postgres's pg_hba.conf, for auth_type = \"hba\": the first that fits says how a client proves who it is. The methods are trust, reject, md5, password, scram-sha-256, cert and peer. Relative to the directory of this file.",
+		}, values.PathOrNone(&a.HBAFile)},
+		{Key{
+			Name: "ident_file", Default: `"none"`,
+			Doc: "Maps of system users and certificates to roles, in the syntax of Postgres's pg_ident.conf, for map= in the hba_file. With auth_type = \"cert\" its map \"cert\" is used, with \"peer\" its map \"peer\". Relative to the directory of this file.",
+		}, values.PathOrNone(&a.IdentFile)},
 	}
 }
 

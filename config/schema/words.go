@@ -11,6 +11,9 @@ const (
 	MD5      AuthType = "md5"           // Postgres's MD5 challenge, or SCRAM where the auth_file holds a verifier
 	Scram    AuthType = "scram-sha-256" // SCRAM-SHA-256
 	Password AuthType = "password"      // the password in clear
+	Cert     AuthType = "cert"          // a certificate of the client, whose common name is the role
+	Peer     AuthType = "peer"          // the system user at the other end of a Unix socket
+	HBA      AuthType = "hba"           // as the rules of the hba_file say
 )
 
 // TLSProtocol is a version of TLS, in Postgres's words.

@@ -40,6 +40,11 @@ func CommandOrNone(target *string) Type {
 	return orNone(target, Name(target, "a command line of at most 1000 bytes", 1000))
 }
 
+// QueryOrNone is an SQL statement or "none".
+func QueryOrNone(target *string) Type {
+	return orNone(target, Name(target, "an SQL statement of at most 4000 bytes", 4000))
+}
+
 // PathOrNone is the path of a file, relative to the directory of the configuration, or
 // "none".
 func PathOrNone(target *string) Type {

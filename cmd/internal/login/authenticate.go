@@ -103,12 +103,8 @@ func (a *authentication) cleartext() error {
 	if err != nil {
 		return err
 	}
-	secret := a.secret
-	if secret.SCRAM == nil { // it costs the same, whoever it is
-		_ = Secret{SCRAM: a.book.nobody(a.c.User)}.check(a.c.User, password, a.cpu)
-	}
 	// An empty secret must not be met by an empty password.
-	if !secret.check(a.c.User, password, a.cpu) || password == "" || a.secret == (Secret{}) {
+	if !a.book.check(a.secret, a.c.User, password, a.cpu) || password == "" || a.secret == (Secret{}) {
 		return a.failed()
 	}
 	a.c.Credentials = Credentials{Password: password}

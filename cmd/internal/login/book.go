@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pgweir/pgweir/wire/scram"
 )
@@ -21,6 +22,7 @@ type Book struct {
 	scram      bool   // most users that have a password hash have a verifier
 	hashes     bool   // some have one of either kind
 
+	runs    atomic.Uint64 // derivations
 	mu      sync.Mutex
 	derived map[string]derivation // by user, made at need
 }
@@ -108,6 +110,7 @@ func (b *Book) verifier(user, password string, cpu CPU) *scram.Verifier {
 		return d.verifier
 	}
 	var v *scram.Verifier
+	b.runs.Add(1)
 	cpu.do(func() { v, _ = scram.NewVerifier(password, scram.MockSalt(user, b.mock), b.iterations) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,10 +124,19 @@ func (b *Book) verifier(user, password string, cpu CPU) *scram.Verifier {
 	return v
 }
 
-// nobody returns a verifier that no password fits, which costs as much to check as
-// those of the users in the book.
-func (b *Book) nobody(user string) *scram.Verifier {
-	return &scram.Verifier{Iterations: b.iterations, Salt: scram.MockSalt(user, b.mock)}
+// check reports whether password is the one that a user's secret was made of. It derives keys
+// once whatever the secret is, so that it takes the same time for everybody.
+func (b *Book) check(s Secret, user, password string, cpu CPU) (ok bool) {
+	v := s.SCRAM
+	if v == nil { // one that no password fits
+		v = &scram.Verifier{Iterations: b.iterations, Salt: scram.MockSalt(user, b.mock)}
+	}
+	b.runs.Add(1)
+	cpu.do(func() { ok = v.Check(password) })
+	if s.SCRAM != nil {
+		return ok
+	}
+	return s.check(user, password)
 }
 
 // strangers is the book for Secrets that are none: what it invents holds for one

@@ -38,7 +38,7 @@ create role narrow login connection limit 0;
 create database "other db";
 `
 
-func hba() []string {
+func hbaLines() []string {
 	lines := []string{"local all all trust"}
 	for user, method := range map[string]string{
 		"postgres": "trust", "trusty": "trust", "narrow": "trust",
@@ -55,7 +55,7 @@ func (s *sharedCluster) get(t *testing.T) *pgtest.Cluster {
 	s.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 		defer cancel()
-		s.cluster, s.err = pgtest.Start(ctx, pgtest.Options{HBA: hba()})
+		s.cluster, s.err = pgtest.Start(ctx, pgtest.Options{HBA: hbaLines()})
 		if s.err == nil {
 			_, s.err = s.cluster.SQL(ctx, "postgres", setup)
 		}

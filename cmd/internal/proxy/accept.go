@@ -225,6 +225,10 @@ var tooManyClients = session.Say("max_client_conn")
 
 // refuseLogin tells the client why and closes the connection.
 func (px *Proxy) refuseLogin(conn net.Conn, err error) {
+	if g, ok := errors.AsType[*guess](err); ok {
+		px.refuseGuess(conn, g)
+		return
+	}
 	defer func() { _ = conn.Close() }()
 	e, ok := errors.AsType[*wire.Error](err)
 	if disagreement, failed := errors.AsType[*login.HandshakeError](err); failed {
@@ -237,6 +241,18 @@ func (px *Proxy) refuseLogin(conn net.Conn, err error) {
 	}
 	px.turnedAway(e, addressOf(conn.RemoteAddr()))
 	_, _ = conn.Write(wire.AppendError(nil, e)) // it may have left already
+}
+
+// refuseGuess is refuseLogin for a login that has failed: it is told later where others have
+// failed before.
+func (px *Proxy) refuseGuess(conn net.Conn, g *guess) {
+	e, _ := errors.AsType[*wire.Error](g.error) // always one
+	if delay := px.throttle.fail(g.who); delay > 0 && px.held.holdThen(conn, e, delay, g.end) {
+		px.turnedAway(e, addressOf(conn.RemoteAddr()))
+		return
+	}
+	g.end()
+	px.refuseLogin(conn, e)
 }
 
 // refuseBlocked is refuseLogin for somebody who is blocked: it is told later, if there is
@@ -263,12 +279,13 @@ func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*clu
 		e.Message = `pgweir: database "` + c.Database + `" is disabled`
 		return nil, nil, e
 	}
-	if s.OnlyUser != "" && c.User != s.OnlyUser && s.Method == login.Trust {
+	if only := s.Auth.OnlyUser; only != "" && c.User != only && s.Auth.Method == login.Trust {
 		e := session.Say("role")
 		e.Message = `role "` + c.User + `" is not let in`
 		return nil, nil, e
 	}
-	if err := login.Authenticate(conn, c, s.Method, s.Secrets, px.cpu); err != nil {
+	up := px.upstream(db.Upstream)
+	if err := px.admit(conn, c, s, up); err != nil {
 		return nil, nil, err
 	}
 	params, err := settingsOf(&c.Startup)
@@ -289,16 +306,13 @@ func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*clu
 		a.params = append(without(s.timeouts(c.User), transactionTimeout), a.params...)
 	}
 	a.passwords = db.Passwords
-	return px.upstream(db.Upstream), a, nil
+	return up, a, nil
 }
 
 // credentialsOf is what is known of a role that clients do not log in as themselves.
-func credentialsOf(s *Settings, role string) (c login.Credentials) {
-	if s.Secrets != nil {
-		secret, _ := s.Secrets.Lookup(role)
-		c.Password, c.MD5 = secret.Plain, secret.MD5
-	}
-	return c
+func credentialsOf(s *Settings, role string) login.Credentials {
+	secret, _ := s.Auth.Book.Lookup(role)
+	return login.Credentials{Password: secret.Plain, MD5: secret.MD5}
 }
 
 // settingsOf returns the settings that a startup packet asks for, those in its

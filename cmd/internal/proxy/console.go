@@ -3,14 +3,11 @@ package proxy
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net"
 	"os"
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/session"
@@ -124,29 +121,21 @@ func (px *Proxy) administrator(conn net.Conn, c *login.Client, s *Settings) (Adm
 		_, err := conn.Write(wire.AppendAuthentication(nil, wire.AuthOK, nil))
 		return who, err
 	}
+	if err := px.admit(conn, c, s, nil); err != nil { // first, or the answer would tell who may
+		return who, err
+	}
 	who.Admin = slices.Contains(s.AdminUsers, c.User)
 	if !who.Admin && !slices.Contains(s.StatsUsers, c.User) {
 		e := session.Say("console")
 		e.Message = `pgweir: role "` + c.User + `" may not use the console`
 		return who, e
 	}
-	return who, login.Authenticate(conn, c, s.Method, s.Secrets, px.cpu)
+	return who, nil
 }
 
 // own reports whether the peer of a Unix socket is the system user that pgweir runs as, or
 // root.
 func own(conn net.Conn) bool {
-	u, ok := conn.(*net.UnixConn)
-	if !ok {
-		return false
-	}
-	raw, err := u.SyscallConn()
-	if err != nil {
-		return false
-	}
-	var cred *unix.Ucred
-	err = errors.Join(raw.Control(func(fd uintptr) {
-		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}), err)
-	return err == nil && (cred.Uid == uint32(os.Geteuid()) || cred.Uid == 0)
+	uid, err := login.PeerID(conn)
+	return err == nil && (uid == uint32(os.Geteuid()) || uid == 0)
 }

@@ -33,6 +33,7 @@ type heldConn struct {
 	conn net.Conn
 	e    *wire.Error
 	due  time.Time
+	then func() // called when it was told; may be nil
 }
 
 // limit sets how many may be held back. What is held already stays.
@@ -52,6 +53,11 @@ func (h *held) full() bool {
 // hold has e told to conn after some time, which is closed then. It reports whether there was
 // room; if not, nothing was done.
 func (h *held) hold(conn net.Conn, e *wire.Error, length time.Duration) bool {
+	return h.holdThen(conn, e, length, nil)
+}
+
+// holdThen is hold with something to do after that.
+func (h *held) holdThen(conn net.Conn, e *wire.Error, length time.Duration, then func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.queue) >= h.most {
@@ -62,7 +68,7 @@ func (h *held) hold(conn net.Conn, e *wire.Error, length time.Duration) bool {
 	for at > 0 && h.queue[at-1].due.After(due) {
 		at--
 	}
-	h.queue = slices.Insert(h.queue, at, heldConn{conn, e, due})
+	h.queue = slices.Insert(h.queue, at, heldConn{conn, e, due, then})
 	switch {
 	case h.timer == nil:
 		h.timer = time.AfterFunc(length, h.fire)
@@ -122,4 +128,7 @@ func (c *heldConn) tell() {
 	_ = c.conn.SetDeadline(time.Now().Add(lastWord)) // a socket that can't be timed fails at once
 	_, _ = c.conn.Write(wire.AppendError(nil, c.e))  // it may have left already
 	_ = c.conn.Close()
+	if c.then != nil {
+		c.then()
+	}
 }

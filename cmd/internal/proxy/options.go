@@ -57,10 +57,8 @@ type Settings struct {
 	DrainDelay        time.Duration // after SIGTERM: still serving
 	ShutdownTimeout   time.Duration // then: for transactions to end
 	MaxPrepared       int           // prepared statements per server connection
-	Method            login.Method
-	Secrets           login.Secrets
+	Auth              Auth
 	TLS               *login.TLS // towards clients; nil = none
-	OnlyUser          string     // if set, the only role let in
 	AdminUsers        []string
 	StatsUsers        []string
 	Upstreams         []Upstream
@@ -114,6 +112,7 @@ type Upstream struct {
 	// Role and Password log in where a client's own credentials are not known; only for
 	// servers of that role.
 	Role, Password string
+	Database       string // where pgweir's own queries go, as Role
 }
 
 // control is the number of connections kept for pgweir's own queries.

@@ -127,10 +127,15 @@ func (up *cluster) look(sv *session.Server, now int64) {
 	up.px.work.Go(func() {
 		ctx, cancel := context.WithTimeout(up.px.life, lookTimeout)
 		defer cancel()
-		s, err := up.link.Dial(ctx, r)
+		err := up.own.take(ctx)
 		if err == nil {
-			s.End(ctx)
-		} else {
+			defer up.own.leave()
+			var s *upstream.Session
+			if s, err = up.link.Dial(ctx, r); err == nil {
+				s.End(ctx)
+			}
+		}
+		if err != nil {
 			up.px.o.Log.Debug("no host answers", "upstream", up.name, "error", err)
 		}
 		up.px.post(func(int64) { up.looking = false })

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +55,8 @@ type Proxy struct {
 	spare    *spares
 	disabled names
 	blocked  blockList
+	throttle throttle
+	ruleHits ruleHits
 	held     held // whose refusals as blocked are held back
 	consoles consoles
 	turned   turned
@@ -127,6 +131,7 @@ func (px *Proxy) Run(ctx context.Context) error {
 		px.closeListeners()
 		px.consoles.end()
 		px.held.end()
+		px.endOwn()
 		px.work.Wait()
 		return errors.Join(errors.New("event loop ended"), err)
 	case <-ctx.Done():
@@ -138,8 +143,19 @@ func (px *Proxy) Run(ctx context.Context) error {
 	px.die() // nobody waits for a login any more
 	px.consoles.end()
 	px.held.end()
+	px.endOwn()
 	px.work.Wait()
 	return err
+}
+
+// endOwn ends the connections of pgweir's own queries.
+func (px *Proxy) endOwn() {
+	px.mu.Lock()
+	list := slices.Collect(maps.Values(px.upstreams))
+	px.mu.Unlock()
+	for _, up := range list {
+		px.work.Go(up.own.end)
+	}
 }
 
 func (px *Proxy) closeListeners() {

@@ -84,7 +84,7 @@ func start(t *testing.T, change func(*Options)) (*Proxy, string) {
 		Listeners: []net.Listener{ln}, MaxLogins: 20, TextLimit: 1 << 20, StatementMemory: 1 << 20,
 		Log: slog.New(slog.DiscardHandler),
 		Settings: &Settings{
-			MaxClients: 100, LoginTimeout: patience, ShutdownTimeout: patience, MaxPrepared: 10, Method: login.Trust,
+			MaxClients: 100, LoginTimeout: patience, ShutdownTimeout: patience, MaxPrepared: 10, Auth: Auth{Method: login.Trust},
 			Upstreams: []Upstream{{
 				Name: "main", Budget: 2, Slots: 2, ConnectParallel: 2,
 				Hosts: upstream.Options{Hosts: []upstream.Host{{Network: "tcp", Address: pg.Addr().String()}}, ConnectTimeout: patience},
@@ -235,7 +235,7 @@ func TestTooManyLogins(t *testing.T) {
 }
 
 func TestOnlyTheUserOfTheURL(t *testing.T) {
-	_, address := start(t, func(o *Options) { o.Settings.OnlyUser = "somebody" })
+	_, address := start(t, func(o *Options) { o.Settings.Auth.OnlyUser = "somebody" })
 	_, err := connect(t, address, "db")
 	wantCode(t, err, "28000")
 }

@@ -88,8 +88,8 @@ func TestReloadDuringALogin(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			px, address := start(t, func(o *Options) {
-				o.Settings.Method = login.Password
-				o.Settings.Secrets = login.NewBook(map[string]login.Secret{"app": {Plain: "secret"}})
+				o.Settings.Auth.Method = login.Password
+				o.Settings.Auth.Book = login.NewBook(map[string]login.Secret{"app": {Plain: "secret"}})
 			})
 			conn, err := net.Dial("tcp", address)
 			if err != nil {
@@ -155,7 +155,7 @@ func TestTooManyNames(t *testing.T) {
 func TestReloadBringsNewPasswords(t *testing.T) {
 	px, address := start(t, func(o *Options) {
 		o.Settings.Databases = append(o.Settings.Databases, Database{Name: "owned", Upstream: "main", User: "owner", Passwords: upstream.Fixed("old")})
-		o.Settings.Secrets = login.NewBook(map[string]login.Secret{"app": {Plain: "old"}})
+		o.Settings.Auth.Book = login.NewBook(map[string]login.Secret{"app": {Plain: "old"}})
 	})
 	for _, name := range []string{"db", "owned"} {
 		if _, err := connect(t, address, name); err != nil {
@@ -164,7 +164,7 @@ func TestReloadBringsNewPasswords(t *testing.T) {
 	}
 	reload(t, px, func(s *Settings) {
 		s.Databases[1].Passwords = upstream.Fixed("new")
-		s.Secrets = login.NewBook(map[string]login.Secret{"app": {Plain: "new"}})
+		s.Auth.Book = login.NewBook(map[string]login.Secret{"app": {Plain: "new"}})
 	})
 	look(t, px, func(int64) {
 		for _, k := range px.upstreams["main"].core.Keys() {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/upstream"
 )
 
 // A write that is cancelled while its commit waits for a synchronous standby is done, and
@@ -45,7 +46,11 @@ func (up *cluster) inquire(sv *session.Server, now int64) {
 	up.px.work.Go(func() {
 		ctx, cancel := context.WithTimeout(up.px.life, lookTimeout)
 		defer cancel()
-		alone, where, err := up.link.CommitsAlone(ctx, r)
+		alone, where, err := false, upstream.Place{}, up.own.take(ctx)
+		if err == nil {
+			defer up.own.leave()
+			alone, where, err = up.link.CommitsAlone(ctx, r)
+		}
 		up.px.post(func(now int64) {
 			up.looking = false
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/login/roster"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/pool"
@@ -22,7 +23,11 @@ type cluster struct {
 	// modern: its servers know transaction_timeout, as far as is known.
 	modern atomic.Bool
 
+	own    *ownConn
+	roster atomic.Pointer[roster.Roster]
+
 	// Owned by the loop thread.
+	asked     asked                  // by the roster
 	index     map[string]uint16      // of workloads at the gate, by name; for ever
 	plan      []admission.Workload   // by that index
 	names     []string               // likewise
@@ -47,7 +52,9 @@ type treatment [2]*session.Workload
 func newCluster(px *Proxy, u *Upstream, s *Settings, shared *relay.Shared) *cluster {
 	up := &cluster{px: px, name: u.Name, index: make(map[string]uint16), reserved: make(map[admission.Key]bool), sites: make(map[upstream.Place]*site)}
 	up.o.Store(u)
+	up.own = newOwnConn()
 	up.link = upstream.New(up.hosts(u))
+	up.enlist(u, s)
 	up.arrange(s)
 	set := pool.New(up.poolOptions(u))
 	gate := admission.New(up.gatePlan(u), set, rand.Float64)
@@ -157,6 +164,7 @@ func (up *cluster) poolOptions(u *Upstream) pool.Options {
 func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 	up.o.Store(u)
 	up.disowned = false
+	up.enlist(u, s)
 	up.arrange(s)
 	up.ceilings(s)
 	clear(up.reserved)

@@ -167,7 +167,28 @@ var contract = [...]Term{
 	},
 	{
 		Code: wire.CodeInvalidPassword, Severity: severityEnded,
-		When: "wrong password, or no such role in the `auth_file`",
+		When: "wrong or expired password, or no such role",
+	},
+	{
+		Reason: "hba", Code: wire.CodeInvalidAuthorization, Severity: severityEnded,
+		Advice: "pgweir's hba_file decides; SHOW HBA at its console has the rules",
+		When:   "no rule of the `hba_file` is for the client, or one that rejects it",
+	},
+	{
+		Code: wire.CodeInvalidAuthorization, Severity: severityEnded,
+		When: "`cert` or `peer`: the certificate, or the system user, is not one of the role",
+	},
+	{
+		Reason: "auth_query", Code: wire.CodeCannotConnectNow, Severity: severityEnded, Retry: RetryYes,
+		Message: "pgweir: the database could not be asked about the role",
+		Advice:  "is Postgres running? pgweir's log says why",
+		When:    "`auth_query`, or a group in the `hba_file`: Postgres does not answer, and there is no answer from before",
+	},
+	{
+		Reason: "login_failures", Code: codeLimit, Severity: severityEnded, Retry: RetryYes,
+		Message: "pgweir: too many failed logins from this address",
+		Advice:  "wait for the answers to those under way, and use the right password",
+		When:    "after failed logins from its address, while 5 of the role, or 50 in all, wait for their answers",
 	},
 	{
 		Reason: "tls_required", Code: wire.CodeInvalidAuthorization, Severity: severityEnded, Retry: RetryNo,

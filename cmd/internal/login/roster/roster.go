@@ -44,11 +44,11 @@ func (e *QueryError) Unwrap() error { return e.Err }
 
 // Stats are counters of a Roster.
 type Stats struct {
-	Asked    uint64 // questions to Postgres
-	Failed   uint64 // of these without an answer
-	Cached   uint64 // answers from before that were still fresh
-	Stale    uint64 // older ones that were taken because Postgres could not be asked
-	Kept     int    // answers that are kept
+	Asked     uint64 // questions to Postgres
+	Failed    uint64 // of these without an answer
+	Cached    uint64 // answers from before that were still fresh
+	Stale     uint64 // older ones that were taken because Postgres could not be asked
+	Kept      int    // answers that are kept
 	Strangers int    // of these about roles that there are not
 }
 

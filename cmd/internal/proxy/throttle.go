@@ -1,0 +1,218 @@
+package proxy
+
+import (
+	"container/list"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/session"
+)
+
+// Failed logins are answered later and later, for each address by itself. A delay alone holds
+// up nobody who does not wait for the answer, so no more than a few of them may be under way.
+const (
+	freeFailures  = 3                      // of an address are answered at once,
+	firstDelay    = 100 * time.Millisecond // then one this late, and twice as late each time,
+	longestDelay  = 5 * time.Second        // up to this
+	mostFailures  = 20                     // no more are remembered,
+	forgetFailure = 10 * time.Second       // and one is forgotten each time
+	// mostGuesses is how many logins of one role at an address with failures may be checked
+	// or wait for their answer, and mostAtAddress of all roles.
+	mostGuesses   = 5
+	mostAtAddress = 50
+	// mostAddresses bounds the table: the address that failed longest ago makes room.
+	mostAddresses = 10_000
+	// netBits6 is the part of an IPv6 address that is one's own to choose.
+	netBits6 = 64
+)
+
+var tooManyFailures = session.Say("login_failures")
+
+// guesser is who is meant by an address: an IPv4 address, an IPv6 network, or a system user
+// at a Unix socket.
+type guesser struct {
+	net  netip.Prefix
+	user uint32 // with net zero
+}
+
+func guesserOf(conn net.Conn) guesser {
+	ip := ipOf(conn.RemoteAddr())
+	if !ip.IsValid() {
+		uid, _ := login.PeerID(conn) // 0, if it has left
+		return guesser{user: uid}
+	}
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = netBits6
+	}
+	p, _ := ip.WithZone("").Prefix(bits) // not longer than the address
+	return guesser{net: p}
+}
+
+// String is the address as SHOW has it.
+func (g guesser) String() string {
+	switch {
+	case !g.net.IsValid():
+		return "unix uid " + strconv.FormatUint(uint64(g.user), 10)
+	case g.net.IsSingleIP():
+		return g.net.Addr().String()
+	}
+	return g.net.String()
+}
+
+// throttle is the failed logins. For any goroutine.
+type throttle struct {
+	mu    sync.Mutex
+	from  map[guesser]*list.Element // of *suspect
+	order list.List                 // who failed last first
+	stats LoginStats
+}
+
+// LoginStats counts logins that failed: a wrong password, no such role, nobody who vouches
+// for it.
+type LoginStats struct {
+	Failed    uint64
+	Delayed   uint64 // of these answered late
+	Refused   uint64 // logins that were not even tried because too many of these were under way
+	Addresses int    // with failures that are remembered
+}
+
+// suspect is an address with failures.
+type suspect struct {
+	who      guesser
+	failures int // that are not forgotten, as of last
+	last     time.Time
+	total    uint64
+	refused  uint64
+	under    int            // logins that are checked or wait for their answer
+	roles    map[string]int // of these by role; bounded by mostAtAddress
+}
+
+// now is how many failures are not forgotten.
+func (s *suspect) now(now time.Time) int {
+	return max(s.failures-int(now.Sub(s.last)/forgetFailure), 0)
+}
+
+// begin asks whether a login may be tried. end is to be called once it is over, also if its
+// answer is held back.
+func (t *throttle) begin(who guesser, role string) (end func(), ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.from[who]
+	if e == nil {
+		return func() {}, true
+	}
+	s := e.Value.(*suspect)
+	if s.now(time.Now()) < freeFailures {
+		return func() {}, true
+	}
+	if s.under >= mostAtAddress || s.roles[role] >= mostGuesses {
+		s.refused++
+		t.stats.Refused++
+		return nil, false
+	}
+	return t.countLocked(s, role), true
+}
+
+// countLocked counts a login of a role until the function is called.
+func (t *throttle) countLocked(s *suspect, role string) func() {
+	if s.roles == nil {
+		s.roles = make(map[string]int)
+	}
+	s.under++
+	s.roles[role]++
+	return sync.OnceFunc(func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		s.under--
+		if s.roles[role]--; s.roles[role] == 0 {
+			delete(s.roles, role)
+		}
+	})
+}
+
+// fail notes a failed login and returns how long its answer is to be held back.
+func (t *throttle) fail(who guesser) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if t.from == nil {
+		t.from = make(map[guesser]*list.Element)
+	}
+	e := t.from[who]
+	if e == nil {
+		if len(t.from) >= mostAddresses {
+			oldest := t.order.Back()
+			delete(t.from, oldest.Value.(*suspect).who)
+			t.order.Remove(oldest)
+		}
+		e = t.order.PushFront(&suspect{who: who})
+		t.from[who] = e
+	}
+	t.order.MoveToFront(e)
+	s := e.Value.(*suspect)
+	s.failures, s.last = min(s.now(now)+1, mostFailures), now
+	s.total++
+	t.stats.Failed++
+	delay := delayOf(s.failures)
+	if delay > 0 {
+		t.stats.Delayed++
+	}
+	return delay
+}
+
+// delayOf is how long the answer to one failure of so many is held back.
+func delayOf(failures int) time.Duration {
+	if failures <= freeFailures {
+		return 0
+	}
+	return min(firstDelay<<(failures-freeFailures-1), longestDelay)
+}
+
+// sum returns the counters.
+func (t *throttle) sum() LoginStats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.stats
+	s.Addresses = len(t.from)
+	return s
+}
+
+// Suspect is an address from where logins have failed.
+type Suspect struct {
+	Address  string // an IPv6 network; "unix uid N" for a Unix socket
+	Failures int    // that are not forgotten yet
+	Delay    time.Duration
+	Under    int // logins that are checked or wait for their answer
+	Failed   uint64
+	Refused  uint64 // without being tried
+	Last     time.Time
+}
+
+// suspects lists those who failed last, at most so many.
+func (t *throttle) suspects(most int) (list []Suspect) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for e := t.order.Front(); e != nil && len(list) < most; e = e.Next() {
+		s := e.Value.(*suspect)
+		n := s.now(now)
+		list = append(list, Suspect{s.who.String(), n, delayOf(n + 1), s.under, s.total, s.refused, s.last})
+	}
+	return slices.Clip(list)
+}
+
+// guess is a login that has failed because of what the client knew or was.
+type guess struct {
+	error
+	who guesser
+	end func()
+}
+
+// Unwrap returns the error that the client is told.
+func (g *guess) Unwrap() error { return g.error }
