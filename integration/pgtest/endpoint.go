@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ type Endpoint struct {
 	Programs Programs // the installation whose psql and pgbench are used
 	Host     string   // an address, or the directory of a Unix socket
 	Port     int
+	SSLMode  string // of its clients, as libpq has it; empty: disable
 }
 
 // Login is who logs in where. An empty Database means the one of the user's name.
@@ -29,16 +31,19 @@ type Login struct {
 // Addr is "host:port" of a TCP endpoint.
 func (e Endpoint) Addr() string { return net.JoinHostPort(e.Host, strconv.Itoa(e.Port)) }
 
-// DSN is a connection URL without password and without TLS.
+// sslMode is how its clients connect.
+func (e Endpoint) sslMode() string { return cmp.Or(e.SSLMode, "disable") }
+
+// DSN is a connection URL without password.
 func (e Endpoint) DSN(user, db string) string { return e.URL(Login{User: user, Database: db}) }
 
-// URL is a connection URL for l, without TLS.
+// URL is a connection URL for l.
 func (e Endpoint) URL(l Login) string {
 	u := url.URL{Scheme: "postgres", Path: "/" + l.Database, User: url.User(l.User)}
 	if l.Password != "" {
 		u.User = url.UserPassword(l.User, l.Password)
 	}
-	q := url.Values{"sslmode": {"disable"}}
+	q := url.Values{"sslmode": {e.sslMode()}}
 	if strings.HasPrefix(e.Host, "/") {
 		q.Set("host", e.Host)
 		q.Set("port", strconv.Itoa(e.Port))
@@ -58,7 +63,7 @@ func (e Endpoint) Command(ctx context.Context, l Login, program string, args ...
 		"PGPORT="+strconv.Itoa(e.Port),
 		"PGUSER="+l.User,
 		"PGDATABASE="+l.Database,
-		"PGSSLMODE=disable",
+		"PGSSLMODE="+e.sslMode(),
 		"PGCONNECT_TIMEOUT=30",
 		"PGPASSFILE=/nonexistent", // never the password file of whoever runs the tests
 	)

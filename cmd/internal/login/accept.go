@@ -57,15 +57,15 @@ const handshakeRecord = 0x16
 // welcome is not sent.
 //
 // The caller's deadline on conn bounds it. A *wire.Error is for the client to
-// hear, on the Arrival's Conn; with any other error the client has left or is lost, or
-// it is a [HandshakeError]. io.EOF means that it left without asking for a session, as
+// hear, on the Arrival's Conn; a *[TLSError] it has heard as far as TLS has a word for
+// it; with any other error the client has left or is lost. io.EOF means that it left without asking for a session, as
 // port checkers do.
 func Accept(conn net.Conn, t *TLS) (Arrival, error) {
 	d := door{Arrival: Arrival{Conn: conn}, t: t, conn: conn}
 	for {
 		done, err := d.next()
 		if done || err != nil {
-			return d.Arrival, err
+			return d.Arrival, d.blame(err)
 		}
 	}
 }
@@ -78,6 +78,16 @@ type door struct {
 	begun    bool     // something has been read
 	ssl, gss bool     // that request has come
 	secured  secured
+}
+
+// blame tells what has gone wrong within TLS from a client that has left.
+func (d *door) blame(err error) error {
+	_, told := errors.AsType[*wire.Error](err)
+	_, known := errors.AsType[*TLSError](err)
+	if err == nil || d.secured.conn == nil || told || known || isLost(err) {
+		return err
+	}
+	return &TLSError{err}
 }
 
 // next reads and answers one packet; done means that it was the last one.

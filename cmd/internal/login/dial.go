@@ -109,7 +109,7 @@ func Login(ctx context.Context, conn net.Conn, t Target) (*Server, error) {
 		if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("server closed the connection: %w", io.ErrUnexpectedEOF)
 		}
-		return nil, blame(ctx, tlsTrouble(err))
+		return nil, blame(ctx, TLSTrouble(err))
 	}
 	return h.server, nil
 }

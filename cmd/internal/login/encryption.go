@@ -122,7 +122,7 @@ func (e *Encryption) Falls(err error, encrypting bool) bool {
 }
 
 // TLSError is why a connection to a server is not encrypted as it has to be, or not bound as
-// it has to be. It is for the log: the names of files and certificates are none of the
+// it has to be, and why one of a client is not encrypted. It is for the log: the names of files and certificates are none of the
 // clients' business.
 type TLSError struct{ Err error }
 
@@ -134,10 +134,10 @@ func (e *TLSError) Unwrap() error { return e.Err }
 
 func tlsErrorf(format string, args ...any) error { return &TLSError{fmt.Errorf(format, args...)} }
 
-// tlsTrouble marks errors of crypto/tls that are not the network's: an alert of either side,
+// TLSTrouble marks errors of crypto/tls that are not the network's: an alert of either side,
 // or bytes that are no TLS. A server that does not like our certificate may say so as late as
 // with its first answer.
-func tlsTrouble(err error) error {
+func TLSTrouble(err error) error {
 	if _, known := errors.AsType[*TLSError](err); known {
 		return err
 	}

@@ -104,16 +104,6 @@ func (t *TLS) offers(conn net.Conn) bool {
 	return t != nil && conn.LocalAddr().Network() != "unix"
 }
 
-// HandshakeError is a handshake that client and server could not agree on. The client
-// has been told as far as TLS has a word for it.
-type HandshakeError struct{ Err error }
-
-// Error returns the text for logs.
-func (e *HandshakeError) Error() string { return "TLS handshake failed: " + e.Err.Error() }
-
-// Unwrap returns the cause.
-func (e *HandshakeError) Unwrap() error { return e.Err }
-
 // secured is a TLS connection and what is known of it.
 type secured struct {
 	conn    *tls.Conn
@@ -143,7 +133,7 @@ func (t *TLS) server(conn net.Conn, first []byte) (secured, error) {
 		return secured{conn: c}, fmt.Errorf("lost in the TLS handshake: %w", err)
 	}
 	t.count.Failed.Add(1)
-	return secured{conn: c}, &HandshakeError{err}
+	return secured{conn: c}, &TLSError{err}
 }
 
 // direct is server for a client that has begun with TLS. It has to say that it means

@@ -237,7 +237,7 @@ func TestHandshakesThatFail(t *testing.T) {
 			ours, peer := tcp(t)
 			wait := background(func() error { return tc.peer(peer) })
 			in, err := Accept(ours, x)
-			_, failed := errors.AsType[*HandshakeError](err)
+			_, failed := errors.AsType[*TLSError](err)
 			if err == nil || failed == tc.lost || in.Client != nil || in.Cancel != nil {
 				t.Errorf("%+v, %v", in, err)
 			}
@@ -350,7 +350,7 @@ func TestClientCertificates(t *testing.T) {
 			})
 			in, err := Accept(server, x)
 			if tc.want == "refused" {
-				if _, ok := errors.AsType[*HandshakeError](err); !ok {
+				if _, ok := errors.AsType[*TLSError](err); !ok {
 					t.Error(err)
 				}
 				_ = in.Conn.Close()

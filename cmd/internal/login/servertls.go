@@ -66,7 +66,7 @@ func handshakeError(err error) error {
 		return fmt.Errorf("server closed the connection during the TLS handshake: %w", io.ErrUnexpectedEOF)
 	}
 	if _, network := errors.AsType[net.Error](err); network {
-		return tlsTrouble(err)
+		return TLSTrouble(err)
 	}
 	if _, known := errors.AsType[*TLSError](err); known {
 		return err

@@ -231,9 +231,9 @@ func (px *Proxy) refuseLogin(conn net.Conn, err error) {
 	}
 	defer func() { _ = conn.Close() }()
 	e, ok := errors.AsType[*wire.Error](err)
-	if disagreement, failed := errors.AsType[*login.HandshakeError](err); failed {
-		e, ok = session.Say("tls_handshake"), true // for log and console: nothing more can be said to the client
-		e.Message = disagreement.Error()
+	if trouble, failed := errors.AsType[*login.TLSError](login.TLSTrouble(err)); failed && !ok {
+		e, ok = session.Say("tls"), true // for log and console: nothing more can be said to the client
+		e.Message = trouble.Error()
 	}
 	if !ok {
 		px.o.Log.Debug("login ended", "client", addressOf(conn.RemoteAddr()), "error", err)

@@ -203,8 +203,8 @@ var contract = [...]Term{
 		When:    "no certificate, with `sslmode = \"verify-ca\"` or `\"verify-full\"` in `[tls]`",
 	},
 	{
-		Reason: "tls_handshake", Code: wire.CodeProtocolViolation, Severity: severityEnded,
-		When: "TLS was begun and did not come about: no common version, an unknown certificate ...; said in TLS's own words",
+		Reason: "tls", Code: wire.CodeProtocolViolation, Severity: severityEnded,
+		When: "TLS failed before the end of the login: no common version, a certificate that is not good ...; the client hears it in TLS's own words",
 	},
 	{
 		Reason: "role", Code: wire.CodeInvalidAuthorization, Severity: severityEnded,
