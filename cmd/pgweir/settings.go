@@ -101,7 +101,7 @@ func upstreamSettings(c *config.Config, i int, facts map[string]config.Facts) pr
 		Name: u.Name, Hosts: hostOptions(u),
 		Budget: b.Connections, BudgetSum: b.Sum, Reserve: b.Reserve, ReserveUsers: u.ReserveUsers, Slots: b.Slots,
 		ConnectParallel: u.ConnectParallel, ConnectRate: float64(b.ConnectRate),
-		Lifetime: orZero(u.ServerLifetime), IdleTimeout: orZero(u.ServerIdleTimeout),
+		Lifetime: orZero(u.ServerLifetime), IdleTimeout: orZero(u.ServerIdleTimeout), DNSMaxTTL: orZero(u.DNSMaxTTL),
 		Role: u.URL.User, Password: u.URL.Password.Reveal(), Database: u.URL.Database,
 	}
 }

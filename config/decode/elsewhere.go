@@ -91,7 +91,7 @@ func pgbouncerNames() []pgbouncerName {
 			[]string{
 				"pidfile", "job_name", "service_name", "conffile", "resolv_conf", "peer_id", "server_round_robin", "pool_idle_timeout",
 				"autodb_idle_timeout", "suspend_timeout", "cancel_wait_timeout", "query_wait_notify", "server_fast_close", "disable_pqexec",
-				"dns_max_ttl", "dns_nxdomain_ttl", "dns_zone_check_period", "pkt_buf", "max_packet_size", "sbuf_loopcnt", "tcp_defer_accept",
+				"dns_nxdomain_ttl", "dns_zone_check_period", "pkt_buf", "max_packet_size", "sbuf_loopcnt", "tcp_defer_accept",
 				"tcp_socket_buffer", "listen_backlog", "unix_socket_mode", "unix_socket_group", "application_name_add_host", "scram_iterations",
 				"login_notify_message",
 			},

@@ -90,6 +90,7 @@ type Upstream struct {
 	ConnectRate          values.Count    // logins begun per second; Auto: the budget, at least 20
 	ServerLifetime       values.Duration // a connection's age, +-20 %, after which it is closed when idle; may be None
 	ServerIdleTimeout    values.Duration // may be None
+	DNSMaxTTL            values.Duration // between two lookups of the names of hosts; may be None
 	TCPUserTimeout       values.Duration // unacknowledged data on a server's socket; may be None: the kernel's
 
 	ReserveGiven bool // the file says Reserve; else it is the default, which gives way to a small budget

@@ -216,6 +216,10 @@ func upstreamFields(u *Upstream) []Field {
 			Doc: "A server connection that nobody used for so long is closed.",
 		}, values.PeriodOrNone(&u.ServerIdleTimeout, time.Second, 365*24*time.Hour)},
 		{Key{
+			Name: "dns_max_ttl", Default: `"15s"`,
+			Doc: "How often the names of hosts are looked up again while there are server connections. Those at an address that two lookups running lack are closed when their transactions end. \"none\": never, only new connections look names up.",
+		}, values.PeriodOrNone(&u.DNSMaxTTL, time.Second, 24*time.Hour)},
+		{Key{
 			Name: "tcp_user_timeout", Default: `"30s"`,
 			Doc: "How long Postgres's host may not be heard of before a connection counts as dead: data sent stays unacknowledged, or keepalives while an answer is waited for. \"none\" leaves it to the kernel, and to the keepalives of the url.",
 		}, values.PeriodOrNone(&u.TCPUserTimeout, time.Millisecond, 24*time.Hour)},

@@ -22,18 +22,34 @@ func otherViews() []view {
 			columns: columns("name", "#size", "#used", "#free", "#memtotal"), rows: snapshotRows(memory),
 		},
 		{
+			name: "DNS_HOSTS", what: "names of hosts, seconds until they are looked up again (dns_max_ttl), and their addresses", theirs: 3,
+			columns: columns("hostname", "#ttl", "addrs"), rows: snapshotRows(dnsHosts),
+		},
+		{
 			name: "VERSION", what: "the version of pgweir", theirs: 1, columns: columns("version"),
 			rows: func(_ context.Context, q *query) error { return q.end(q.begin().text("pgweir " + q.c.o.Version)) },
 		},
 	}
 }
 
+func dnsHosts(q *query, s *proxy.Snapshot) error {
+	for i := range s.Upstreams {
+		for _, n := range s.Upstreams[i].Names {
+			if err := q.end(q.begin().text(n.Name).count(int(n.TTL.Seconds())).text(strings.Join(n.Addresses, ","))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func lists(q *query, s *proxy.Snapshot) error {
-	var servers, waiting int
+	var servers, waiting, names int
 	for i := range s.Upstreams {
 		u := &s.Upstreams[i]
 		servers += u.Dialling + u.Idle + u.Active + u.Closing + u.Cancelling
 		waiting += u.Waiting
+		names += len(u.Names)
 	}
 	list := []struct {
 		name  string
@@ -50,7 +66,7 @@ func lists(q *query, s *proxy.Snapshot) error {
 		{"login_clients", s.LoggingIn, false},
 		{"free_servers", 0, false},
 		{"used_servers", servers, false},
-		{"dns_names", 0, false},
+		{"dns_names", names, false},
 		{"dns_zones", 0, false},
 		{"dns_queries", 0, false},
 		{"dns_pending", 0, false},

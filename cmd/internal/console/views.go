@@ -53,8 +53,7 @@ func emptyViews() []view {
 	list := []view{
 		{name: "PEERS", what: "other processes: none are configured by hand", columns: columns("#peer_id", "host", "#port", "#pool_size")},
 		{name: "PEER_POOLS", what: "connections to them: none", columns: columns("#peer_id", "#cl_active_cancel_req", "#cl_waiting_cancel_req", "#sv_active_cancel", "#sv_login")},
-		{name: "DNS_HOSTS", what: "names are looked up at each login to a server, and not kept", columns: columns("hostname", "#ttl", "addrs")},
-		{name: "DNS_ZONES", what: "likewise", columns: columns("zonename", "#serial", "#count")},
+		{name: "DNS_ZONES", what: "of names: serial numbers are not looked at", columns: columns("zonename", "#serial", "#count")},
 	}
 	for i := range list {
 		list[i].theirs, list[i].rows = len(list[i].columns), none

@@ -113,8 +113,10 @@ type UpstreamState struct {
 	Name      string
 	Hosts     []string // as configured
 	Host      string   // the one in use; "" before the first login
-	Budget    int      // connections of this process
-	BudgetSum string   // where the budget comes from
+	Names     []NameState
+	Lookups   uint64 // of names again
+	Budget    int    // connections of this process
+	BudgetSum string // where the budget comes from
 	Reserve   int
 	Slots     int
 	Running   int // slots in use

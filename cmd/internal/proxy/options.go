@@ -109,6 +109,7 @@ type Upstream struct {
 	ConnectRate     float64 // per second; 0 = the budget
 	Lifetime        time.Duration
 	IdleTimeout     time.Duration
+	DNSMaxTTL       time.Duration // how often names of hosts are looked up again while there are servers; 0 = never
 	// Role and Password log in where a client's own credentials are not known; only for
 	// servers of that role.
 	Role, Password string

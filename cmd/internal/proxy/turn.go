@@ -11,7 +11,7 @@ import (
 func (px *Proxy) fire(now int64) (next int64) {
 	next = math.MaxInt64
 	for _, up := range px.upstreams {
-		next = min(next, up.patrolled(now), up.core.Fire(now))
+		next = min(next, up.patrolled(now), up.lookNames(now), up.core.Fire(now))
 	}
 	return min(next, px.sweep(now))
 }
@@ -28,6 +28,7 @@ func (px *Proxy) endOfTurn(now int64) {
 			px.loop.WakeAt(now + session.Lazy)
 		}
 		up.rouse(now)
+		up.namesDue(now)
 	}
 	if len(px.watchers) > 0 {
 		px.watch()

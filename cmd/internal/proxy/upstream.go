@@ -43,6 +43,7 @@ type cluster struct {
 	askedAt   int64 // when it was last asked what commits wait for
 	// and who waits for locks
 	locksAskedAt int64
+	naming       naming
 }
 
 // treatment is a workload as the sessions of an upstream know it, for roles that may use

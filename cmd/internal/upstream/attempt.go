@@ -53,20 +53,13 @@ func down(err error) bool {
 
 // resolve finds the addresses of a name. It runs on a goroutine of its own.
 func (d *dial) resolve(ctx context.Context, k *candidate) event {
-	_, name, port, err := k.place.Host.address()
-	if err != nil {
-		return event{k: k, stage: refused, err: err}
-	}
-	addrs, err := d.o.Resolve(ctx, name)
-	if err == nil && len(addrs) == 0 {
-		err = &net.DNSError{Err: "no address", Name: name, IsNotFound: true}
-	}
+	addrs, err := d.c.Lookup(ctx, k.place.Host)
 	if err != nil {
 		return event{k: k, stage: refused, err: err}
 	}
 	e := event{k: k, stage: resolved}
 	for _, a := range addrs {
-		e.addrs = append(e.addrs, Place{k.place.Host, net.JoinHostPort(a.Unmap().String(), port)})
+		e.addrs = append(e.addrs, Place{k.place.Host, a})
 	}
 	return e
 }
