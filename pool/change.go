@@ -31,6 +31,7 @@ func (s *Set) Reconfigure(now int64, o Options) {
 			}
 		}
 	}
+	s.requota()
 	s.raise()
 	for i := range s.keys {
 		s.review(admission.Key(i))

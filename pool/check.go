@@ -42,6 +42,30 @@ func (s *Set) Check() error {
 	if err := s.checkKeys(&c); err != nil {
 		return fmt.Errorf("pool: %w", err)
 	}
+	return s.checkQuotas()
+}
+
+// checkQuotas verifies how many servers are counted to each quota.
+func (s *Set) checkQuotas() error {
+	fresh := make([]quotaCount, len(s.quotas))
+	for _, sv := range s.places {
+		if sv == nil {
+			continue
+		}
+		for _, q := range s.keys[sv.Key].quotas {
+			if q.ID > 0 {
+				fresh[q.ID].taken++
+				if sv.state == Closing {
+					fresh[q.ID].leaving++
+				}
+			}
+		}
+	}
+	for id := range fresh {
+		if fresh[id] != s.quotas[id] {
+			return fmt.Errorf("pool: quota %d: counted %+v, kept %+v", id, fresh[id], s.quotas[id])
+		}
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ type keyState struct {
 	useful   int     // of its dials and promises, how many a waiter will use
 	minimum  int     // how many servers are kept open
 	reserved bool    // may fill the reserve
+	quotas   quotas
 
 	failures  int   // failed dials in a row
 	failedAt  int64 // of the last that counted
@@ -25,6 +26,7 @@ type keyState struct {
 func (s *Set) key(k admission.Key) *keyState {
 	for int(k) >= len(s.keys) {
 		e := keyState{reserved: s.opts.ReservedKey != nil && s.opts.ReservedKey(admission.Key(len(s.keys)))}
+		e.quotas = s.quotasOf(admission.Key(len(s.keys)))
 		s.keys = append(s.keys, e)
 	}
 	return &s.keys[k]
@@ -194,10 +196,12 @@ func (s *Set) serve(id listID) {
 	l := &s.lists[id]
 	for tries := l.n; tries > 0 && s.wants(id) && s.mayDial(); tries-- {
 		k := admission.Key(l.first - 1)
+		full, isFull := s.full(k)
 		switch {
-		case s.atLimit(k) || !s.worth(k) || s.trying(k):
+		case s.atKeyLimit(k) || !s.worth(k) || s.trying(k) || isFull && !s.exchange(k, full):
 			s.rotate(k, id)
 			continue
+		case isFull: // it gets the place of another under its quotas
 		case s.room(k):
 			s.open(k)
 		case !s.replace(k):
@@ -233,8 +237,14 @@ func (s *Set) mayDial() bool {
 	return s.hushed == 0 && s.count[Dialling]+s.heirs < s.parallel() && s.refill() >= 1
 }
 
-// atLimit reports whether k has as many servers as it may.
+// atLimit reports whether k, or its quotas, have as many servers as they may.
 func (s *Set) atLimit(k admission.Key) bool {
+	_, full := s.full(k)
+	return full || s.atKeyLimit(k)
+}
+
+// atKeyLimit reports whether k has as many servers as it may.
+func (s *Set) atKeyLimit(k admission.Key) bool {
 	if s.opts.KeyLimit == nil {
 		return false
 	}
@@ -304,19 +314,23 @@ func (s *Set) Steal(k admission.Key, now int64, urgent bool) bool {
 	s.see(now)
 	s.review(k)
 	e := s.key(k)
-	if !e.lacks() || e.count[Dialling]+e.promised > 0 || s.atLimit(k) || !s.mayDial() {
+	if !e.lacks() || e.count[Dialling]+e.promised > 0 || s.atKeyLimit(k) || !s.mayDial() {
 		return false
 	}
-	if s.room(k) {
+	full, isFull := s.full(k)
+	if !isFull && s.room(k) {
 		s.open(k)
 		return true
 	}
 	ordinary := s.needsOrdinary(k)
 	victim := s.unwanted(ordinary)
+	if isFull {
+		victim = s.exchangeable(k, full)
+	}
 	if victim == nil {
 		victim = s.idle.oldest
 	}
-	for victim != nil && ordinary && victim.reserved {
+	for victim != nil && (ordinary && victim.reserved || isFull && !s.frees(victim.Key, full)) {
 		victim = victim.newer
 	}
 	if victim == nil || victim.Key == k {

@@ -121,7 +121,8 @@ func (s *Set) startAt() int64 {
 	if have := s.refill(); have < 1 {
 		return s.now + int64((1-have)/s.rate()*1e9) + 1
 	}
-	if !waited || s.total() < s.opts.Budget && !s.crowded() {
+	exchange := s.exchangeAt()
+	if !waited || s.total() < s.opts.Budget && !s.crowded() && exchange == never {
 		return never // without a place for them, or at their own limits
 	}
 	if s.tokens < s.spare() {
@@ -129,10 +130,10 @@ func (s *Set) startAt() int64 {
 	}
 	for _, crowded := range [...]bool{false, true} {
 		if sv := s.unwanted(crowded); sv != nil && s.now-sv.since < unused {
-			return sv.since + unused
+			return min(sv.since+unused, exchange)
 		}
 	}
-	return never
+	return exchange
 }
 
 func (s *Set) parallel() int {

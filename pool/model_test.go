@@ -90,7 +90,11 @@ func drawPlan(t *rapid.T, workloads int) admission.Plan {
 func drawOptions(t *rapid.T) pool.Options {
 	limit := rapid.IntRange(0, 3).Draw(t, "key limit")
 	reserved := rapid.IntRange(0, 5).Draw(t, "reserved key")
+	quotas := [2]int{rapid.IntRange(0, 3).Draw(t, "quota"), rapid.IntRange(0, 4).Draw(t, "other quota")}
 	return pool.Options{
+		Quotas: func(k admission.Key) [2]pool.Quota {
+			return [2]pool.Quota{{ID: 1 + int(k%2), Limit: quotas[0]}, {ID: 3, Limit: quotas[1]}}
+		},
 		Budget:          rapid.IntRange(0, 6).Draw(t, "budget"),
 		Reserve:         rapid.IntRange(0, 2).Draw(t, "reserve"),
 		ReservedKey:     func(k admission.Key) bool { return int(k) == reserved },

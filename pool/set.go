@@ -47,6 +47,9 @@ type Options struct {
 	// KeyLimit returns how many servers a key may have; 0 = no limit of its
 	// own. nil = none has. It is called whenever a dial is considered.
 	KeyLimit func(admission.Key) int
+	// Quotas returns the quotas of a key, that of each kind always in the same place; nil = there
+	// are none. It answers the same for a key until the next Reconfigure.
+	Quotas func(admission.Key) [2]Quota
 	// Rand returns numbers in [0, 1); nil = 0.5 always, so no jitter.
 	Rand func() float64
 }
@@ -68,8 +71,9 @@ type Set struct {
 	// ordinary is how many places keys fill that have no part in the reserve,
 	// leaving how many of these are closing.
 	ordinary, leaving int
-	several           int   // keys with more than one server that stays
-	rotated           int64 // when a key may give up its only server again
+	quotas            []quotaCount // by ID; nil = there are none
+	several           int          // keys with more than one server that stays
+	rotated           int64        // when a key may give up its only server again
 
 	keys     []keyState     // by Key
 	lists    [lists]keyList // keys that lack servers
@@ -148,7 +152,7 @@ func (s *Set) total() int {
 // over reports whether sv has to go because more servers are to stay than the
 // budget allows, or the part of it for sv's kind.
 func (s *Set) over(sv *Server) bool {
-	return s.total()-s.count[Closing] > s.opts.Budget ||
+	return s.total()-s.count[Closing] > s.opts.Budget || s.overQuota(sv) ||
 		!sv.reserved && s.ordinary-s.leaving > s.opts.Budget-s.opts.Reserve
 }
 
@@ -162,6 +166,12 @@ func (s *Set) move(now int64, sv *Server, to State) {
 		case sv.state == Closing:
 			s.leaving--
 		}
+	}
+	switch {
+	case to == Closing:
+		s.fill(sv.Key, 0, 1)
+	case sv.state == Closing:
+		s.fill(sv.Key, 0, -1)
 	}
 	had := k.staying()
 	s.count[sv.state]--
@@ -221,6 +231,7 @@ func (s *Set) open(k admission.Key) {
 	s.count[Dialling]++
 	e := s.key(k)
 	e.count[Dialling]++
+	s.fill(k, 1, 0)
 	s.stays(e.staying()-1, e.staying())
 	s.stats.dials++
 	s.actions = append(s.actions, Action{Dial, sv})
@@ -336,6 +347,7 @@ func (s *Set) release(now int64, sv *Server) {
 	}
 	slot := uint16(sv.ID)
 	s.places[slot] = nil
+	s.fill(sv.Key, -1, 0)
 	s.vacant = append(s.vacant, slot)
 	if !sv.reserved {
 		s.ordinary--

@@ -183,6 +183,20 @@ func (w *world) checkDial(k admission.Key) {
 	if l := w.opts.KeyLimit; l != nil && l(k) > 0 && of > l(k) {
 		w.failf("key %d has %d servers of %d", k, of, l(k))
 	}
+	if w.opts.Quotas == nil {
+		return
+	}
+	for kind, q := range w.opts.Quotas(k) {
+		under := 0
+		for sv := range w.sockets {
+			if w.opts.Quotas(sv.Key)[kind].ID == q.ID {
+				under++
+			}
+		}
+		if q.ID > 0 && q.Limit > 0 && under > q.Limit {
+			w.failf("%d servers under quota %d of %d", under, q.ID, q.Limit)
+		}
+	}
 }
 
 // verdict checks a final verdict and gives it to its session.

@@ -33,8 +33,9 @@ type cluster struct {
 	names     []string               // likewise
 	workloads []treatment            // by the index in the settings' Workloads
 	reserved  map[admission.Key]bool // keys whose servers may use the reserve
-	disowned  bool                   // the configuration has it no more
-	place     upstream.Place         // where the servers of now are
+	quotaIDs  map[string]int
+	disowned  bool           // the configuration has it no more
+	place     upstream.Place // where the servers of now are
 	sites     map[upstream.Place]*site
 	patrolAt  int64 // when patrol is due; 0 = when something is to be looked at
 	looking   bool  // a look is under way
@@ -51,13 +52,13 @@ type cluster struct {
 type treatment [2]*session.Workload
 
 func newCluster(px *Proxy, u *Upstream, s *Settings, shared *relay.Shared) *cluster {
-	up := &cluster{px: px, name: u.Name, index: make(map[string]uint16), reserved: make(map[admission.Key]bool), sites: make(map[upstream.Place]*site)}
+	up := &cluster{px: px, name: u.Name, index: make(map[string]uint16), reserved: make(map[admission.Key]bool), quotaIDs: make(map[string]int), sites: make(map[upstream.Place]*site)}
 	up.o.Store(u)
 	up.own = newOwnConn()
 	up.link = upstream.New(up.hosts(u))
 	up.enlist(u, s)
 	up.arrange(s)
-	set := pool.New(up.poolOptions(u))
+	set := pool.New(up.poolOptions(u, s))
 	gate := admission.New(up.gatePlan(u), set, rand.Float64)
 	up.core = session.New(up, shared, gate, set)
 	up.core.Imitate(s.AsPgBouncer)
@@ -152,10 +153,11 @@ func (up *cluster) gatePlan(u *Upstream) admission.Plan {
 	return p
 }
 
-func (up *cluster) poolOptions(u *Upstream) pool.Options {
+func (up *cluster) poolOptions(u *Upstream, s *Settings) pool.Options {
 	return pool.Options{
 		Budget: u.Budget - u.control(), Reserve: u.Reserve - u.control(),
 		ReservedKey:     func(k admission.Key) bool { return up.reserved[k] },
+		Quotas:          up.quotasOf(s),
 		ConnectParallel: u.ConnectParallel, ConnectRate: u.ConnectRate,
 		Lifetime: int64(u.Lifetime), IdleTimeout: int64(u.IdleTimeout), Rand: rand.Float64,
 	}
@@ -177,7 +179,7 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 	}
 	up.core.Imitate(s.AsPgBouncer)
 	up.core.Regroup()
-	up.core.Reconfigure(now, up.gatePlan(u), up.poolOptions(u))
+	up.core.Reconfigure(now, up.gatePlan(u), up.poolOptions(u, s))
 	up.core.Retire(now, func(sv *session.Server) bool {
 		b, ok := sv.Tag.(*backend)
 		return ok && b.outdated(u, s, sv.Info().Role)
