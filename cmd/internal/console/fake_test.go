@@ -171,6 +171,8 @@ func sampleGuard() *fakeGuard {
 			{
 				Name: "app", Clients: 40, Servers: 35, Mode: "transaction", Traffic: traffic,
 				MaxClass: admission.CriticalPlus, PromoteShare: 0.3, Promoted: 0.312, Demoted: 9, Capped: 4,
+				Ceiling: true, Timeouts: [...]time.Duration{time.Minute, time.Hour, 0, 1500 * time.Millisecond},
+				Stopped: [...]uint64{11, 12, 13, 14}, MaxClients: 50, MaxServers: 10,
 			},
 			{Name: "reporting"},
 		},

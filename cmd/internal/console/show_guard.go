@@ -39,9 +39,11 @@ func guardViews() []view {
 			rows:    tenants,
 		},
 		{
-			name: "ROLES", what: "what roles may ask for: their highest class, and how much of their work may be above the class of its workload",
-			columns: columns("user", "max_class", "~promote_share", "~promoted", "#demoted", "#capped", "#clients", "#servers", "#goodput", "#refused"),
-			rows:    snapshotRows(roles),
+			name: "ROLES", what: "what roles may ask for: their highest class, how much of their work may be above the class of its workload, how long it may take, and what was stopped for that",
+			columns: columns("user", "max_class", "~promote_share", "~promoted", "#demoted", "#capped", "#clients", "#servers", "#goodput", "#refused",
+				"#ceiling", "#statement_timeout_ms", "#transaction_timeout_ms", "#idle_in_transaction_timeout_ms", "#lock_timeout_ms",
+				"#statements_stopped", "#transactions_stopped", "#idle_stopped", "#locks_stopped", "#max_clients", "#max_servers"),
+			rows: snapshotRows(roles),
 		},
 		{
 			name: "RATES", what: "what became of the requests that each [[rate]] is for",

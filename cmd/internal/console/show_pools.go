@@ -65,7 +65,11 @@ func databases(q *query, s *proxy.Snapshot) error {
 		r := q.begin().text(d.Name).optional(d.Host).count(d.Port).text(d.DBName).optional(d.ForceUser)
 		r.count(d.Budget, d.MinPoolSize, d.Reserve).number(int64(d.ServerLifetime.Seconds()))
 		r.optional(d.Mode).optional(balance(s, d.Upstream))
-		r.count(d.Budget, d.Servers, 0, d.Clients).flag(d.Paused).flag(d.Disabled)
+		most := d.Budget
+		if d.MaxServers > 0 {
+			most = min(most, d.MaxServers)
+		}
+		r.count(most, d.Servers, d.MaxClients, d.Clients).flag(d.Paused).flag(d.Disabled)
 		r.text(d.Upstream)
 		if err := q.end(r); err != nil {
 			return err
@@ -78,7 +82,7 @@ func users(q *query, s *proxy.Snapshot) error {
 	for i := range s.Roles {
 		u := &s.Roles[i]
 		r := q.begin().text(u.Name).null().null().optional(u.Mode)
-		r.count(0, u.Servers, 0, u.Clients)
+		r.count(u.MaxServers, u.Servers, u.MaxClients, u.Clients)
 		r.total(u.Traffic.Refused)
 		if err := q.end(r); err != nil {
 			return err

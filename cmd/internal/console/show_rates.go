@@ -8,7 +8,11 @@ func roles(q *query, s *proxy.Snapshot) error {
 	for i := range s.Roles {
 		o := &s.Roles[i]
 		r := q.begin().text(o.Name).text(o.MaxClass.String()).fraction(o.PromoteShare, o.Promoted).total(o.Demoted, o.Capped)
-		if err := q.end(r.count(o.Clients, o.Servers).total(o.Traffic.Goodput, o.Traffic.Refused)); err != nil {
+		r.count(o.Clients, o.Servers).total(o.Traffic.Goodput, o.Traffic.Refused).flag(o.Ceiling)
+		for _, d := range o.Timeouts {
+			r.millis(d)
+		}
+		if err := q.end(r.total(o.Stopped[:]...).count(o.MaxClients, o.MaxServers)); err != nil {
 			return err
 		}
 	}

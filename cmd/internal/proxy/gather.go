@@ -208,6 +208,9 @@ func (r *upstreamFacts) someRoles(now int64) (more bool) {
 		s := &r.roles[from+i]
 		r.state.Demoted += s.Demoted
 		r.state.Capped += s.Capped
+		for t, n := range s.Stopped {
+			r.state.Stopped[t] += n
+		}
 	}
 	return len(r.roles) == from+sliceSize
 }

@@ -130,12 +130,13 @@ type UpstreamState struct {
 
 	Logins, LoginFailures, Moved, IdledOut, Outlived uint64 // server connections: started, failed, given up for others, closed for idleness, for age
 	Cancels, Abandoned, Broken, Cleaned              uint64
-	Demoted, Capped                                  uint64  // requests: see RoleState
-	UnknownTags                                      []Count // values of tags that meant nothing, by key; without those that never came
-	Tenants                                          int     // that are told apart
-	SharedTenants                                    uint64  // requests of others, for which there was no room
-	CancelsEffective, CancelsLate                    uint64  // requests that failed by cancels of them, and that were over before
-	LastError                                        string  // of a failed login; "" after one that worked
+	Demoted, Capped                                  uint64                   // requests: see RoleState
+	Stopped                                          [session.Timeouts]uint64 // likewise
+	UnknownTags                                      []Count                  // values of tags that meant nothing, by key; without those that never came
+	Tenants                                          int                      // that are told apart
+	SharedTenants                                    uint64                   // requests of others, for which there was no room
+	CancelsEffective, CancelsLate                    uint64                   // requests that failed by cancels of them, and that were over before
+	LastError                                        string                   // of a failed login; "" after one that worked
 	LastErrorAt                                      time.Time
 }
 
@@ -196,6 +197,8 @@ type DatabaseState struct {
 	DBName           string // on the server
 	ForceUser        string // the role of its servers; "" = the client's
 	Budget           int    // of the upstream
+	MaxServers       int    // of its own; 0 = no limit but the budget
+	MaxClients       int    // 0 = no limit of its own
 	MinPoolSize      int
 	Reserve          int // of the upstream
 	ServerLifetime   time.Duration
@@ -219,6 +222,11 @@ type RoleState struct {
 	Promoted     float64         // and how much was, about in the last ten seconds
 	Demoted      uint64          // requests put back to that class because it was more
 	Capped       uint64          // requests that asked for more than MaxClass
+
+	Timeouts               [session.Timeouts]time.Duration // of its sessions on the server; 0 = what Postgres says
+	Ceiling                bool                            // nothing of it takes longer
+	Stopped                [session.Timeouts]uint64        // what would have
+	MaxClients, MaxServers int                             // 0 = no limit of its own
 }
 
 // RefusalState counts refusals of one kind.

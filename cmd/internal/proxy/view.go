@@ -169,6 +169,7 @@ func (v *view) database(name string) *DatabaseState {
 		return d // it has been taken out of the configuration
 	}
 	d.Upstream, d.DBName, d.ForceUser = entry.Upstream, entry.onServer(name), entry.User
+	d.MaxClients, d.MaxServers = entry.MaxClients, entry.MaxServers
 	at := place{d.Upstream, d.DBName}
 	v.at[at] = append(v.at[at], d)
 	u := v.px.upstream(entry.Upstream).o.Load()
@@ -214,6 +215,7 @@ func (v *view) role(name string) *RoleState {
 		if v.s.RoleOf != nil {
 			may := v.s.RoleOf(name)
 			r.MaxClass, r.PromoteShare = may.MaxClass, may.PromoteShare
+			r.Timeouts, r.Ceiling, r.MaxClients, r.MaxServers = may.Timeouts, may.Ceiling, may.MaxClients, may.MaxServers
 		}
 		v.roles[name] = r
 	}

@@ -90,5 +90,8 @@ func (v *view) promoted(f *upstreamFacts) {
 		}
 		r.Demoted += s.Demoted
 		r.Capped += s.Capped
+		for t, n := range s.Stopped {
+			r.Stopped[t] += n
+		}
 	}
 }

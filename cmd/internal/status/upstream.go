@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/session"
 )
 
 // upstreamMetrics are those of a Postgres cluster.
@@ -41,6 +42,10 @@ func upstreamMetrics() group[proxy.UpstreamState] {
 	g.counter("pgweir_tenants_shared_total", "Requests of tenants for which there was no room, so that they were taken for one with others.", func(u *U) uint64 { return u.SharedTenants })
 	g.counter("pgweir_class_demoted_total", "Requests taken as of the class of their workload because promote_share of their role was used up.", func(u *U) uint64 { return u.Demoted })
 	g.counter("pgweir_class_capped_total", "Requests that asked for a higher class than max_class of their role.", func(u *U) uint64 { return u.Capped })
+	stopped := g.metric(counterKind, "pgweir_ceiling_stops_total", "Statements and sessions that were stopped because they took longer than a role with a ceiling may.", "timeout")
+	for t := range session.Timeout(session.Timeouts) {
+		stopped.with(func(u *U) float64 { return float64(u.Stopped[t]) }, t.String())
+	}
 	g.counter("pgweir_abandoned_requests_total", "Clients that left while a server worked for them.", func(u *U) uint64 { return u.Abandoned })
 	g.counter("pgweir_server_cleanups_total", "Server connections cleaned of what a client had left before the next one got them.", func(u *U) uint64 { return u.Cleaned })
 	return g
