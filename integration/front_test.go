@@ -31,6 +31,7 @@ type plan struct {
 	more     string            // further tables of it
 	reserve  int               // connections beside the slots; 0 means 1, the one for control
 	upstream string            // more keys of its upstream
+	root     string            // a Debian tree with the PostgreSQL to be used; empty: that of this machine
 }
 
 // front is where the clients of a test connect: pgweir with a cluster behind it, or, in
@@ -51,7 +52,7 @@ func startFront(t *testing.T, p plan) *front {
 // startBehind starts what is behind pgweir: a cluster with the role and its database.
 func startBehind(t *testing.T, p plan) *front {
 	t.Helper()
-	c, err := pgtest.Start(t.Context(), pgtest.Options{Auth: p.auth, Settings: p.settings})
+	c, err := pgtest.Start(t.Context(), pgtest.Options{Auth: p.auth, Settings: p.settings, Root: p.root})
 	if err != nil {
 		t.Fatal(err)
 	}

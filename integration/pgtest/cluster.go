@@ -36,6 +36,10 @@ type Options struct {
 	HBA []string
 	// Replicas makes standbys possible: see [Cluster.Standby].
 	Replicas bool
+	// Root is a Debian tree with another PostgreSQL, whose server is run by chroot: root only.
+	// psql and the like are those of this machine. The tree has the account that the server
+	// runs as, under the same number. Standbys are not possible.
+	Root string
 	// Dir is where the cluster's directory is made; empty: the system's temporary one.
 	// The account that the server runs as must be able to reach it.
 	Dir string
@@ -49,7 +53,8 @@ type Cluster struct {
 	DataDir   string
 	LogFile   string // everything the server logs, over restarts too
 
-	dir     string // all of the above, removed by Stop
+	install Programs // of the server, as it is called in options.Root
+	dir     string   // all of the above, removed by Stop
 	options Options
 	as      account
 	server  *child.Process // nil while stopped
@@ -68,7 +73,15 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Endpoint: Endpoint{Programs: programs, Host: "127.0.0.1"}, options: o, as: as}
+	c := &Cluster{Endpoint: Endpoint{Programs: programs, Host: "127.0.0.1"}, install: programs, options: o, as: as}
+	if o.Root != "" {
+		if c.install, err = programsIn(o.Root); err != nil {
+			return nil, err
+		}
+		if o.Dir == "" {
+			c.options.Dir = filepath.Join(o.Root, "tmp")
+		}
+	}
 	if err := c.create(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
@@ -92,6 +105,10 @@ func (c *Cluster) create(ctx context.Context) error {
 	}
 	if c.primary != nil {
 		if err := c.copyPrimary(ctx); err != nil {
+			return err
+		}
+	} else if c.options.Root != "" {
+		if err := initdb(ctx, c.install, c.inside(c.DataDir), c.as, c.options.Root); err != nil {
 			return err
 		}
 	} else if err := makeDataDir(ctx, c.Programs, c.DataDir, c.as); err != nil {
@@ -118,6 +135,11 @@ func (c *Cluster) startOnSomePort(ctx context.Context) error {
 	}
 }
 
+// inside is a path as the server sees it.
+func (c *Cluster) inside(path string) string {
+	return filepath.Join("/", strings.TrimPrefix(path, c.options.Root))
+}
+
 // start starts the server on c.Port and waits until it is ready.
 func (c *Cluster) start(ctx context.Context) error {
 	if err := c.writeConfig(); err != nil {
@@ -129,12 +151,12 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	defer func() { _ = log.Close() }() // the server has its own descriptor
 
-	cmd := exec.Command(c.Programs.Path("postgres"), "-D", c.DataDir)
-	cmd.Dir = c.dir
+	cmd := exec.Command(filepath.Join(string(c.install), "postgres"), "-D", c.inside(c.DataDir))
+	cmd.Dir = c.inside(c.dir)
 	cmd.Env = CleanEnv("TZ=UTC", "LC_ALL=C")
 	cmd.Stdout, cmd.Stderr = log, log
 	// SIGQUIT is an immediate shutdown: nobody is left to wait for a better one.
-	c.server, err = child.Start(cmd, child.Where{As: c.as.as, OnDeath: syscall.SIGQUIT})
+	c.server, err = child.Start(cmd, child.Where{Root: c.options.Root, As: c.as.as, OnDeath: syscall.SIGQUIT})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (c *Cluster) writeOwned(name string, content []byte) error {
 func (c *Cluster) settings() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "listen_addresses = '127.0.0.1'\nport = %d\n", c.Port)
-	fmt.Fprintf(&b, "unix_socket_directories = '%s'\nunix_socket_permissions = 0777\n", c.SocketDir)
+	fmt.Fprintf(&b, "unix_socket_directories = '%s'\nunix_socket_permissions = 0777\n", c.inside(c.SocketDir))
 	b.WriteString(`fsync = off
 synchronous_commit = off
 full_page_writes = off

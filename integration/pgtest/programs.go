@@ -40,6 +40,22 @@ func FindPrograms() (Programs, error) {
 	return "", fmt.Errorf("%w (searched: %s)", ErrNoPostgres, strings.Join(dirs, " "))
 }
 
+// programsIn is the newest installation in a Debian tree, as it is called there. The error wraps
+// [ErrNoPostgres].
+func programsIn(root string) (Programs, error) {
+	found, err := filepath.Glob(filepath.Join(root, "/usr/lib/postgresql/*/bin"))
+	if err != nil {
+		return "", fmt.Errorf("searching %s: %w", root, err)
+	}
+	slices.SortStableFunc(found, func(a, b string) int { return major(strings.TrimPrefix(b, root)) - major(strings.TrimPrefix(a, root)) })
+	for _, dir := range found {
+		if complete(dir) {
+			return Programs(strings.TrimPrefix(dir, filepath.Clean(root))), nil
+		}
+	}
+	return "", fmt.Errorf("%w in %s", ErrNoPostgres, root)
+}
+
 // complete reports whether dir holds what a Cluster needs. A symbolic link is followed:
 // PATH often has /usr/bin/psql, but a server needs its neighbours.
 func complete(dir string) bool {

@@ -31,11 +31,11 @@ func initdbArgs() []string {
 func makeDataDir(ctx context.Context, p Programs, dir string, as account) error {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return initdb(ctx, p, dir, as)
+		return initdb(ctx, p, dir, as, "")
 	}
 	cache = filepath.Join(cache, "pgweir", "pgtest")
 	if err := os.MkdirAll(cache, 0o700); err != nil {
-		return initdb(ctx, p, dir, as)
+		return initdb(ctx, p, dir, as, "")
 	}
 	key, err := templateKey(ctx, p)
 	if err != nil {
@@ -71,7 +71,7 @@ func templateKey(ctx context.Context, p Programs) (string, error) {
 // makeTemplate runs initdb in dir, where the account may write, and copies the result to
 // template, which appears complete or not at all.
 func makeTemplate(ctx context.Context, p Programs, template, dir string, as account) error {
-	if err := initdb(ctx, p, dir, as); err != nil {
+	if err := initdb(ctx, p, dir, as, ""); err != nil {
 		return err
 	}
 	half := template + ".half"
@@ -84,13 +84,14 @@ func makeTemplate(ctx context.Context, p Programs, template, dir string, as acco
 	return os.Rename(half, template)
 }
 
-// initdb makes the data directory dir. Its parent must belong to the account.
-func initdb(ctx context.Context, p Programs, dir string, as account) error {
+// initdb makes the data directory dir. Its parent must belong to the account. With a root all is
+// as it is called there.
+func initdb(ctx context.Context, p Programs, dir string, as account, root string) error {
 	args := append(initdbArgs(), "--pgdata="+dir)
-	cmd := exec.CommandContext(ctx, p.Path("initdb"), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(string(p), "initdb"), args...)
 	cmd.Env = CleanEnv("TZ=UTC")
 	cmd.Dir = filepath.Dir(dir) // the account may not be able to enter ours
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
 	as.apply(cmd.SysProcAttr)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(string(out)))

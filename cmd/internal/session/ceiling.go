@@ -37,7 +37,8 @@ var timeoutNames = [...]string{
 func (t Timeout) String() string { return timeoutNames[t] }
 
 const (
-	// capAgain is when work is stopped again that has not ended, doubling to capAgainMost.
+	// capAgain is when work is stopped again that has not ended, each time a quarter later, up to
+	// capAgainMost.
 	capAgain     = 20e6
 	capAgainMost = 2e9
 	// stubborn is for how long, in ns, a client may keep its server from being stopped: by not
@@ -247,7 +248,7 @@ func (sv *Server) lookCap(now int64) {
 // capRetry looks at the server again soon.
 func (sv *Server) capRetry(now int64) {
 	c := &sv.cap
-	c.patience = min(max(2*c.patience, capAgain), capAgainMost)
+	c.patience = min(max(c.patience+c.patience/4, capAgain), capAgainMost)
 	sv.core.planCap(sv, now+c.patience)
 }
 
