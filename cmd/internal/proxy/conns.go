@@ -41,7 +41,9 @@ func (h *clientConn) Open(c *loop.Conn, now int64) {
 		return
 	}
 	info := co.Key(who.dbname, who.user)
-	info.Target = who.target(info.Target)
+	if t := who.target(info.Target); t != info.Target {
+		info.Target, info.LogInAgain = t, false
+	}
 	pid := px.sessions.add()
 	g := h.up.group(info, h, who.database, who.role, application)
 	h.cl = co.NewClient(c, g, params, who.key(pid))
@@ -187,7 +189,7 @@ func (h *serverConn) EOF(_ *loop.Conn, now int64) { h.sv.Gone(now) }
 // End implements loop.Handler.
 func (h *serverConn) End(_ *loop.Conn, _ loop.End, now int64) {
 	if h.opened != nil { // never was: the kernel did not take the descriptor
-		h.up.dialFailed(h.sv, errNotTaken)
+		h.up.dialFailed(h.sv, nil, errNotTaken)
 		return
 	}
 	h.sv.Gone(now)

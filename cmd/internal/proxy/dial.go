@@ -15,49 +15,6 @@ import (
 	"github.com/pgweir/pgweir/wire"
 )
 
-// target is how to log in to a server of one key. Immutable.
-type target struct {
-	credentials login.Credentials
-	passwords   upstream.Passwords // of the database's own role; nil = credentials
-}
-
-// target returns what the next logins for the client's key use: the credentials
-// of the client that came last, because passwords change.
-func (a *admitted) target(old any) any {
-	if t, ok := old.(*target); ok && t.credentials == a.credentials && t.passwords == a.passwords {
-		return t
-	}
-	return &target{a.credentials, a.passwords}
-}
-
-// credentials brings what the servers of a group's key log in with to what a reload says:
-// who keeps its connections does not log in again to bring it along.
-func (up *cluster) credentials(g *session.Group, s *Settings) {
-	t, ok := g.Key.Target.(*target)
-	if !ok || !up.houses(s, g.Database, g.Role, g.Key) {
-		return
-	}
-	db, _ := s.route(g.Database)
-	now := admitted{credentials: credentialsOf(s, g.Key.Role), passwords: db.Passwords}
-	if g.Key.Role == g.Role && now.credentials == (login.Credentials{}) {
-		now.credentials = t.credentials // what a client has proved
-	}
-	g.Key.Target = now.target(t)
-}
-
-// request is who to be on a server of a key. Loop thread.
-func (up *cluster) request(k *session.KeyInfo) upstream.Request {
-	o := up.o.Load()
-	r := upstream.Request{Database: k.Database, Role: k.Role}
-	if t, _ := k.Target.(*target); t != nil {
-		r.Credentials, r.Passwords = t.credentials, t.passwords
-	}
-	if r.Credentials == (login.Credentials{}) && r.Passwords == nil && k.Role == o.Role {
-		r.Credentials.Password = o.Password
-	}
-	return r
-}
-
 // backend is what is known of a server beside its session: where it is and what a cancel
 // for it needs.
 type backend struct {
@@ -80,9 +37,10 @@ func (b *backend) outdated(u *Upstream, s *Settings, role string) bool {
 
 // Dial implements session.Env: it logs in on a goroutine.
 func (up *cluster) Dial(sv *session.Server) {
+	t, _ := sv.Info().Target.(*target)
 	r := up.request(sv.Info())
 	r.Params = up.px.settings.Load().timeouts(r.Role)
-	up.px.work.Go(func() { up.dial(sv, r) })
+	up.px.work.Go(func() { up.dial(sv, r, t) })
 }
 
 // doubtAfter is how long a login may take before those who wait for it are told, if their
@@ -99,7 +57,7 @@ func noServer(message, hint string) *wire.Error {
 	return e
 }
 
-func (up *cluster) dial(sv *session.Server, r upstream.Request) {
+func (up *cluster) dial(sv *session.Server, r upstream.Request, t *target) {
 	px := up.px
 	doubt := time.AfterFunc(doubtAfter, func() {
 		px.post(func(now int64) { up.core.Doubt(now, sv, noAnswer) })
@@ -107,7 +65,7 @@ func (up *cluster) dial(sv *session.Server, r upstream.Request) {
 	s, err := up.enter(px.life, r)
 	doubt.Stop()
 	if err != nil {
-		up.dialFailed(sv, err)
+		up.dialFailed(sv, t, err)
 		return
 	}
 	b := &backend{place: s.Where, local: s.Conn.LocalAddr().String(), pid: s.PID, secret: s.Secret, tls: login.TLSInfo(s.Conn), by: s.Encryption, timeouts: r.Params}
@@ -121,13 +79,14 @@ func (up *cluster) dial(sv *session.Server, r upstream.Request) {
 		if s.Generation == newest {
 			up.place, b.site.left = b.place, false
 		}
+		sv.Info().LogInAgain = false
 		up.core.Dialed(now, sv, c, s.Status, nil, false)
 		if s.Generation < newest || b.outdated(up.o.Load(), px.settings.Load(), r.Role) { // meanwhile it has moved, or a reload has come
 			up.core.Retire(now, func(o *session.Server) bool { return o == sv })
 		}
 	}
 	if err := px.adopt(s.Conn, h); err != nil {
-		up.dialFailed(sv, err)
+		up.dialFailed(sv, t, err)
 	}
 }
 
@@ -171,7 +130,7 @@ func unreachable(err error) *wire.Error {
 }
 
 // dialFailed reports a login that did not work.
-func (up *cluster) dialFailed(sv *session.Server, err error) {
+func (up *cluster) dialFailed(sv *session.Server, t *target, err error) {
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
 		e = unreachable(err)
@@ -181,6 +140,9 @@ func (up *cluster) dialFailed(sv *session.Server, err error) {
 		up.px.failures.note(up.px.o.Log, info.Database+"\x00"+info.Role+"\x00"+e.Code, now, "login to server failed",
 			"upstream", up.name, "database", info.Database, "role", info.Role, "error", err)
 		up.judge(err, now)
+		if e.Code == wire.CodeInvalidPassword {
+			up.stale(info, t)
+		}
 		up.core.Dialed(now, sv, nil, nil, e, upstream.Permanent(err))
 	})
 }

@@ -431,6 +431,9 @@ func (cl *Client) refused(v admission.Verdict, now int64) {
 	}
 	cl.unpaid()
 	e, reason := cl.refusal(&v), TurnedAway
+	if v.Reason == admission.NoServer && cl.info.LogInAgain {
+		e = Say("password_changed")
+	}
 	if cl.login {
 		reason = LoginRefused
 		if v.Reason == admission.NoServer && cl.info.failure != nil {

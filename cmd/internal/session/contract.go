@@ -242,6 +242,11 @@ var contract = [...]Term{
 		When:    "a reload has sent its database elsewhere",
 	},
 	{
+		Reason: "password_changed", Code: wire.CodeAdminShutdown, Severity: severityEnded, Retry: RetryYes, Advice: adviceReconnect,
+		Message: "pgweir: the database does not take the password any more that this session has logged in with",
+		When:    "no server could be opened with what its role has proved at login, and none is open",
+	},
+	{
 		Reason: "idle_timeout", Code: wire.CodeIdleSessionTimeout, Severity: severityEnded, Retry: RetryYes,
 		Message: "pgweir: terminating connection due to client_idle_timeout",
 		Advice:  "reconnect, or raise client_idle_timeout",

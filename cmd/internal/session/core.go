@@ -79,6 +79,9 @@ type KeyInfo struct {
 	Database, Role string
 	// Target is what Env.Dial needs to log in; opaque here.
 	Target any
+	// LogInAgain: what clients have proved lets nobody in at the server any more. Who finds
+	// no server is sent away to prove something else. Owned by the Env.
+	LogInAgain bool
 
 	group    uint32                   // unique among all keys of the process
 	joining  map[uint64][]*Client     // logins that wait for another one with settings of the same meaning
