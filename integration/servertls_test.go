@@ -24,8 +24,8 @@ type secured struct {
 	ca *certs.Authority
 }
 
-// secure makes a cluster do TLS with a certificate for 127.0.0.1, and lets nobody in without.
-func secure(t *testing.T, o *operated) *secured {
+// lockedUp makes a cluster do TLS with a certificate for 127.0.0.1, and lets nobody in without.
+func lockedUp(t *testing.T, o *operated) *secured {
 	t.Helper()
 	s := &secured{operated: o}
 	var err error
@@ -129,7 +129,7 @@ func TestServerTLS(t *testing.T) {
 	o := operate(t, plan{auth: "scram-sha-256", password: "one", more: "# more\n"})
 	c := o.join(t, o.app)
 	wantOne(t, c, isSecure, "false")
-	s := secure(t, o)
+	s := lockedUp(t, o)
 	s.url(t, "sslmode=verify-full&sslrootcert=CA&channel_binding=require")
 	// A reload sends away what was not encrypted.
 	wantOne(t, c, isSecure, "true")
@@ -238,7 +238,7 @@ func TestServerClientCertificate(t *testing.T) {
 		"[database.bothdb]\nupstream = \"main\"\ndbname = \"app\"\nuser = \"both\"\npassword_command = \"echo two\"\n"
 	o := operate(t, plan{auth: "scram-sha-256", password: "one", more: more})
 	o.sql(t, "postgres", "create role certy login; create role \"both\" login password 'two'")
-	s := secure(t, o)
+	s := lockedUp(t, o)
 	login := func(database string) pgtest.Login {
 		return pgtest.Login{User: "app", Password: "one", Database: database}
 	}

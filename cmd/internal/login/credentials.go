@@ -32,13 +32,6 @@ type Secrets interface {
 	Lookup(user string) (Secret, bool)
 }
 
-// Forgetter is a Secrets that keeps for a while what it was told of users. Its methods may be
-// called from any goroutine and do not wait.
-type Forgetter interface {
-	// Forget is called when the server does not take what was known of a user.
-	Forget(user string)
-}
-
 // CPU bounds how many goroutines derive keys from passwords at once, about a
 // millisecond each: it holds one element for each at work. A nil CPU has no
 // bound.

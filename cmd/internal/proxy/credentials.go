@@ -46,8 +46,8 @@ func (up *cluster) stale(k *session.KeyInfo, t *target) {
 	if t == nil || t.passwords != nil {
 		return
 	}
-	if f, ok := up.px.settings.Load().Secrets.(login.Forgetter); ok {
-		f.Forget(k.Role)
+	if r := up.roster.Load(); r != nil {
+		r.Doubt(k.Role)
 	}
 	if k.Target == t && t.credentials.Password == "" && t.credentials.Keys != (scram.Keys{}) {
 		k.Target, k.LogInAgain = &target{}, true
