@@ -480,7 +480,7 @@ func TestLabels(t *testing.T) {
 	}
 	want := []string{
 		"none", "queue_full", "queue_age", "no_server", "draining",
-		"queue_wait", "displaced", "deadline", "attempts", "rate", "blocked", "unknown",
+		"queue_wait", "displaced", "deadline", "attempts", "rate", "blocked", "pins", "unknown",
 		"queued", "granted", "refused", "unknown",
 	}
 	if d := cmp.Diff(want, got); d != "" {

@@ -10,6 +10,7 @@ type load struct {
 	probes   int           // of its waiters
 	halted   heap[*Waiter] // of its waiters stand in no line, by arrival
 	extra    int           // its transactions on Extra's slots
+	pinned   int           // servers that its sessions keep by Pin
 	drain    drainRate
 	refusals lately
 	stats    counters

@@ -59,6 +59,9 @@ type Workload struct {
 	// Lendable is how much of the idle part of its Share others may use, Borrow
 	// how much of all slots it may use on top of its part; fractions.
 	Lendable, Borrow float64
+	// MaxPinned is how much of its part of the connections sessions may keep by Pin, as a
+	// fraction, but at least one; 0 or less = none.
+	MaxPinned float64
 }
 
 // withDefaults returns p with all numbers in force. It leaves p's slice alone.
@@ -103,5 +106,6 @@ func (w Workload) withDefaults() Workload {
 	w.Share = min(max(w.Share, 0), 1)
 	w.Lendable = min(max(w.Lendable, 0), 1)
 	w.Borrow = min(max(w.Borrow, 0), 1)
+	w.MaxPinned = min(max(w.MaxPinned, 0), 1)
 	return w
 }

@@ -5,6 +5,7 @@ type counters struct {
 	granted    [wants]uint64
 	refused    [Reasons]uint64
 	withdrawn  uint64
+	pins       uint64
 	served     Waits
 	turnedAway Waits
 	classes    [Classes]classCounters
@@ -95,6 +96,8 @@ type WorkloadStats struct {
 	Running     int
 	Reserved    int // of Running on Extra's slots
 	Sessions    int // servers that its sessions keep
+	Pinned      int // of these by Pin
+	MaxPinned   int // how many that may be
 	Waiting     int
 	Probes      int
 	Paused      int
@@ -108,5 +111,6 @@ type WorkloadStats struct {
 	Granted                  [wants]uint64   // by Want
 	Refused                  [Reasons]uint64 // by Reason
 	Withdrawn                uint64
+	Pins                     uint64
 	GrantWaits, RefusalWaits Waits
 }

@@ -82,6 +82,7 @@ func (d *load) snapshot() WorkloadStats {
 	w := WorkloadStats{
 		Policy: d.plan.Policy, Mode: d.plan.Mode, FalseRefusals: d.vain.count,
 		Slots: d.part, Connections: k.own, Running: l.used + d.extra, Reserved: d.extra, Sessions: k.used,
+		Pinned: d.pinned, MaxPinned: d.mostPinned(), Pins: d.stats.pins,
 		Waiting: d.waiting(), Probes: d.probes, Paused: len(d.halted.items), MaxWaiting: d.maxWaiting(),
 		Borrowed: l.adds.borrowed, Idle: max(l.own-l.used, 0), Oldest: d.oldest(), DrainRate: d.drain.perSecond(d.part),
 		Granted: d.stats.granted, Refused: d.stats.refused, Withdrawn: d.stats.withdrawn,

@@ -104,6 +104,7 @@ const (
 	Attempts                // it was tried too often
 	Rate                    // its client, role or tenant sends more than its rate
 	Blocked                 // its client is blocked for a while
+	Pins                    // its workload keeps as many servers for sessions as it may
 	reasons
 )
 
@@ -135,6 +136,8 @@ func (r Reason) String() string {
 		return "rate"
 	case Blocked:
 		return "blocked"
+	case Pins:
+		return "pins"
 	}
 	return "unknown"
 }

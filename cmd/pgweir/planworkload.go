@@ -22,6 +22,9 @@ func (p *planner) workload(c *config.Config, i int, b config.Budget) {
 	if w.MinPoolSize > 0 {
 		p.line("", "keeps %d servers open for each database and role that it has used", w.MinPoolSize)
 	}
+	if w.PoolMode != config.Session {
+		p.line("", "%s", pinned(w, ordinary))
+	}
 	if w.PoolMode == config.Session && w.Part.Fraction()*float64(ordinary) < 1 {
 		p.line("  warning", "workload %s has less than one of %d connections of its own: a session needs one that others lend", w.Name, ordinary)
 	}
@@ -61,6 +64,16 @@ func ofConnections(w config.Workload, n, rounded int) string {
 		return ""
 	}
 	return fmt.Sprintf("; of %d connections = %s sessions", n, whole(w, n, rounded))
+}
+
+// pinned tells how many servers its clients may keep between transactions.
+func pinned(w config.Workload, n int) string {
+	const exact = 1e-6 // 0.1 x 30 is 3
+	most := min(max(int(w.MaxPinned.Fraction()*w.Part.Fraction()*float64(n)+exact), 1), max(n-1, 0))
+	if most == 0 || w.MaxPinned == 0 {
+		return "no client may keep a server between transactions: LISTEN, temporary tables and the like are refused"
+	}
+	return fmt.Sprintf("clients that LISTEN, or leave temporary tables or the like, keep their server: at most %d, of %v of %v of %d connections", most, w.MaxPinned, w.Part, n)
 }
 
 // loans tells what a workload lends and borrows. What it may borrow is bounded by what the

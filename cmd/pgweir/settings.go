@@ -137,8 +137,9 @@ func workloadSettings(w *config.Workload) proxy.Workload {
 	out := proxy.Workload{
 		Name: w.Name, Share: w.Part.Fraction(), Lendable: w.Lendable.Fraction(), Borrow: w.Borrow.Fraction(),
 		MaxWait: w.MaxWait.Std(), NoServerWait: w.NoServerWait.Std(), SessionWait: w.SessionWait.Std(),
-		Uncapped: w.Name == config.ToolsWorkload,
-		Patient:  w.Patient, CancelAbandoned: w.OnDisconnect == config.Cancel, MinPoolSize: w.MinPoolSize,
+		MaxPinned: w.MaxPinned.Fraction(),
+		Uncapped:  w.Name == config.ToolsWorkload,
+		Patient:   w.Patient, CancelAbandoned: w.OnDisconnect == config.Cancel, MinPoolSize: w.MinPoolSize,
 		Queue: w.Queue, Guard: w.Mode, Class: w.Class, Deadline: w.Deadline.Std(), Learn: w.LearnDeadline,
 	}
 	for class, wait := range w.ClassWait {

@@ -11,11 +11,7 @@ type laterKey struct {
 
 // laterKeys are refused, because ignoring them would promise what is not kept; but a value
 // that asks for nothing more than this version does is accepted.
-func laterKeys() []laterKey {
-	return []laterKey{
-		{"workload", "max_pinned", ""},
-	}
-}
+func laterKeys() []laterKey { return nil }
 
 // laterSections are the sections of the design that this version does not have.
 func laterSections() []string { return []string{"cost"} }

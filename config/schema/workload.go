@@ -26,6 +26,7 @@ type Workload struct {
 	Patient      bool            // may wait long, and is only bounded in number
 	NoServerWait values.Duration // the longest wait while Postgres cannot be reached; may be 0
 	SessionWait  values.Duration // for a server connection at login, with Session
+	MaxPinned    values.Share    // of its connections, for clients that keep theirs without Session; at least one unless 0
 	OnDisconnect OnDisconnect
 	BuiltIn      bool // it is there without the file's saying so
 

@@ -73,6 +73,10 @@ func workloadFields(w *Workload) []Field {
 			Doc: "With pool_mode = \"session\": how long a login waits for a server connection.",
 		}, values.Period(&w.SessionWait, time.Millisecond, time.Hour)},
 		{Key{
+			Name: "max_pinned", Default: `"10%"`,
+			Doc: "How many of its connections, at least one, its clients may keep between transactions because they have left something there: LISTEN, temporary tables, advisory locks, SQL PREPARE, cursors WITH HOLD, LOAD. A statement beyond that is refused with 53300. With \"0%\" each is; pool_mode = \"session\" has no such bound.",
+		}, values.Percent(&w.MaxPinned)},
+		{Key{
 			Name: "on_disconnect", Default: `"cancel"`,
 			Doc: "What becomes of a statement whose client has vanished without Terminate: \"cancel\" stops it if it is known to be a read, \"finish\" lets it run.",
 		}, values.Choice(&w.OnDisconnect, []OnDisconnect{Cancel, Finish})},

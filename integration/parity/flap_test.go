@@ -110,6 +110,7 @@ upstream = "main"
 [[workload]]
 name = "default"
 share = "100%%"
+max_pinned = "100%%"
 max_wait = %q
 max_waiting = %d
 queue = %q

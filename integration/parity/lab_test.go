@@ -153,6 +153,7 @@ share = "100%%"
 max_wait = "60s"
 session_wait = "60s"
 pool_mode = %q
+max_pinned = "100%%"
 `, l.cluster.DSN("app", "app"), p.servers+1, p.mode)).Endpoint
 }
 

@@ -29,9 +29,9 @@ func (s *Server) Input(in []byte, p *Plan) (used int, ev Event) {
 			return used, Broken
 		}
 		raw := in[used:min(used+size, len(in))]
-		if len(raw) < size && (needsWhole(raw[0]) || raw[0] == wire.MsgErrorResponse && len(raw) < errorHead ||
+		if len(raw) < size && (s.needsWhole(raw[0], size) || raw[0] == wire.MsgErrorResponse && len(raw) < errorHead ||
 			s.fifo.empty() && size <= maxWhole) { // else an answer of ours could come into the middle of it
-			if needsWhole(raw[0]) && size > maxWhole {
+			if s.needsWhole(raw[0], size) && size > maxWhole {
 				return used, Broken
 			}
 			return used, None
@@ -67,11 +67,16 @@ const errorHead = 128
 // maxWhole bounds the messages that are only looked at complete.
 const maxWhole = 64 << 10
 
+// smallRow is the size of rows above which none says whether an advisory lock was taken.
+const smallRow = 64
+
 // needsWhole tells the messages whose content matters here; all others are
 // passed on as they come.
-func needsWhole(typ byte) bool {
+func (s *Server) needsWhole(typ byte, size int) bool {
 	switch typ {
-	case wire.MsgDataRow, wire.MsgCopyData, wire.MsgRowDescription, wire.MsgParameterDescription,
+	case wire.MsgDataRow:
+		return size < smallRow && !s.fifo.empty() && s.fifo.first().left != nil
+	case wire.MsgCopyData, wire.MsgRowDescription, wire.MsgParameterDescription,
 		wire.MsgErrorResponse, wire.MsgNoticeResponse, wire.MsgNotificationResponse, wire.MsgFunctionCallResponse:
 		return false
 	}
@@ -85,8 +90,10 @@ func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
 	switch typ {
 	case wire.MsgParameterStatus:
 		return s.parameterStatus(raw[wire.HeaderLen:])
-	case wire.MsgNoticeResponse, wire.MsgNotificationResponse:
+	case wire.MsgNoticeResponse:
 		return s.holder() != nil && (s.fifo.empty() || s.fifo.first().inj == injNone), None
+	case wire.MsgNotificationResponse:
+		return s.holder() != nil, None // whatever the server is at: it comes once
 	case wire.MsgErrorResponse:
 		e := s.excuseFor(raw)
 		if show, ev = s.error(raw, p); show && e != nil {
@@ -124,10 +131,21 @@ func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
 		if begun {
 			return false, s.beginDone()
 		}
+	case wire.MsgDataRow:
+		if e.left != nil && s.client != nil {
+			s.client.row(e.left, raw[wire.HeaderLen:])
+		}
 	case wire.MsgEmptyQueryResponse, wire.MsgPortalSuspended:
+		if e.left != nil && s.client != nil {
+			s.client.ran(e.left, true)
+		}
 		if e.kind == kExecute {
 			s.steps++
 			s.fifo.pop()
+		}
+	case wire.MsgFunctionCallResponse:
+		if e.left != nil && s.client != nil {
+			s.client.ran(e.left, true)
 		}
 	case wire.MsgCopyInResponse:
 		if s.orphan {
@@ -170,7 +188,7 @@ func (e *entry) expects(typ byte) bool {
 
 // done settles what a message defined or closed, once the server has read it.
 func (s *Server) done(e *entry) {
-	if e.kind == kParse && e.prep != nil && s.keeper == nil { // a session's own tables may have made it true
+	if e.kind == kParse && e.prep != nil && s.keeper == nil && s.dirt&dirtSession == 0 { // a session's own tables may have made it true
 		e.prep.key.st.prove(proof{s.group, e.prep.key.meaning})
 	}
 	if e.old != nil {
@@ -193,6 +211,7 @@ func (s *Server) complete(e *entry, tag []byte) {
 		s.deallocated()
 	}
 	s.own(e, tag)
+	s.pinTag(e, tag)
 	s.reset.seen = s.reset.seen || tag[0] == 'R' && tagIs(tag, "RESET") || tag[0] == 'D' && tagIs(tag, "DISCARD ALL")
 	if tag[0] == 'C' && tagIs(tag, "COMMIT") {
 		s.turns++ // of a COMMIT AND CHAIN the ReadyForQuery does not say so
@@ -338,6 +357,7 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 		s.turns++
 	}
 	kind, inj, show := e.kind, e.inj, e.fate == forward || e.fate == replace
+	s.pinReady()
 	resets := e.resets
 	s.endSteps(e)
 	s.replied = s.replied || inj == injNone

@@ -134,7 +134,7 @@ func (b *batch) look(m message) {
 			b.note(&Request{Kind: kind, Flags: st.flags, Text: textOf(tail), Comments: st.comments})
 		}
 		b.blocks = b.blocks || kind == sqltext.Begin && b.c.mode == Single
-		proven := b.c.mode != Session && b.c.shared.Statements.known(tail, int(st.comments), proof{b.c.group, b.c.want.meaning}) != nil
+		proven := b.c.apart() && b.c.shared.Statements.known(tail, int(st.comments), proof{b.c.group, b.c.want.meaning}) != nil
 		if own == nil && !b.mayRun(kind) && !proven || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
 			!proven && len(tail) != len(textOf(tail))+3 {
 			b.local = false
@@ -182,7 +182,7 @@ func (b *batch) look(m message) {
 		// SQL, so it is enough to forget it here. A Parse in the same batch may have
 		// defined it.
 		if len(body) < 2 || bytes.IndexByte(body[1:], 0) != len(body)-2 || (body[0] != 'S' && body[0] != 'P') || b.named ||
-			b.c.mode == Session && len(body) > 2 && (body[0] == 'P' || b.c.names.find(body[1:len(body)-1]) < 0) {
+			!b.c.apart() && len(body) > 2 && (body[0] == 'P' || b.c.names.find(body[1:len(body)-1]) < 0) {
 			b.local = false
 		}
 		b.closed = true
@@ -280,7 +280,7 @@ func noParameters(b []byte) bool {
 // names are among them where no server has these: drivers clean up with them, and would
 // take a refusal for the loss of the connection.
 func (b *batch) mayRun(k sqltext.Kind) bool {
-	return localKind(k) || (k == sqltext.Deallocate || k == sqltext.DeallocateAll) && b.c.mode != Session
+	return localKind(k) || (k == sqltext.Deallocate || k == sqltext.DeallocateAll) && b.c.apart()
 }
 
 // localKind tells the statements that extended batches may run without a

@@ -108,6 +108,7 @@ func (c *Client) Unbind() *Server {
 	c.server, s.client = nil, nil
 	c.awaitParams, c.awaitBegin, c.stalled = false, false, false
 	c.dropPortals()
+	c.pinOver()
 	s.failure = nil
 	s.foreign = s.foreign || s.unnamed != nil
 	s.setUnnamed(nil)

@@ -67,7 +67,10 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 		}
 		c.resetExecute()
 		st := c.takeStep()
-		s.push(entry{kind: kExecute, clears: c.clearing, resetsOwn: c.resetsOwn, step: st.Kind, name: st.Name, end: c.finishes})
+		s.push(entry{
+			kind: kExecute, clears: c.clearing, resetsOwn: c.resetsOwn, step: st.Kind, name: st.Name, end: c.finishes,
+			left: c.runsPortal(m.body()),
+		})
 		s.unflushed = c.paced
 		if c.clearing { // its answer is waited for, so it must come
 			c.clearing = false
@@ -80,11 +83,15 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 		if len(m.body()) < 4 && !m.complete() {
 			return 0, None
 		}
+		left, refusal := c.pinFunction(m.body())
+		if refusal != nil {
+			return c.refuseText(m, refusal, p), None
+		}
 		if !largeObjects(m.body()) {
 			s.dirt |= dirtSettings | dirtSession // it may set or lock
 		}
 		s.writes = true
-		s.push(entry{kind: kFunction})
+		s.push(entry{kind: kFunction, left: left})
 	case wire.MsgFlush:
 		s.unflushed = false
 	}
@@ -244,6 +251,11 @@ func (c *Client) query(m message, p *Plan) int {
 		}
 	}
 	c.dropPortals()
+	left, refusal := c.changes(st.Flags, text)
+	if refusal != nil {
+		return c.refuseText(m, refusal, p)
+	}
+	e.left = leavingOf(left)
 	if m.complete() && c.stepsQuery(st, text, &e) {
 		return 0
 	}

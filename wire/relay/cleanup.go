@@ -51,7 +51,7 @@ func cleanUp(text []byte) (list [8]byte, n int, ok bool) {
 // cleans answers a Query that only cleans up. It reports whether the text is such a one, and
 // there is nothing that a server would have to tell: settings that go back to what they were.
 func (c *Client) cleans(text []byte, p *Plan) bool {
-	if c.tx != wire.Idle || c.mode == Session || !c.want.equal(c.initial) {
+	if c.tx != wire.Idle || !c.apart() || !c.want.equal(c.initial) {
 		return false
 	}
 	list, n, ok := cleanUp(text)

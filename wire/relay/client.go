@@ -57,6 +57,7 @@ type Client struct {
 	portal    *Statement // bound in a failed transaction without a server
 	own       *ownState  // what it has set of pgweir's own parameters, if anything
 	resetsOwn bool       // the portal that was bound last is of a RESET ALL
+	pins      *pinState  // what it has left on its server, if anything
 }
 
 // Request describes the request for which the last Acquire asked.
@@ -135,6 +136,7 @@ func (c *Client) Refuse(e *wire.Error) { c.refusal = e }
 // Free drops the references that the client holds.
 func (c *Client) Free() {
 	c.Keep(nil)
+	c.pins = nil
 	t := c.shared.Statements
 	c.forgetNames()
 	t.release(c.unnamed)

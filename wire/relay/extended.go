@@ -34,6 +34,10 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 	if c.runsBegin(name) {
 		return c.refuseBlock(m, p), None
 	}
+	if e := c.pinPortal(portal, c.names.or(name, c.unnamed)); e != nil {
+		c.poison(e, p)
+		return c.take(m, p, true), None
+	}
 	if len(name) == 0 {
 		c.ensureUnnamed(p)
 		if c.unnamed != nil {

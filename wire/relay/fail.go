@@ -27,6 +27,9 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 		c.own.failed = true
 	}
 	e := s.fifo.first()
+	if e.inj == injNone {
+		s.pinError(raw)
+	}
 	switch e.inj {
 	case injReset, injRollback, injProbe:
 		return false, Broken

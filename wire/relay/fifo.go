@@ -57,6 +57,7 @@ type entry struct {
 	old       *Statement   // what the client's name, or no name, stood for before
 	name      string       // the client's name that this message defined or closed, or a savepoint's
 	err       *wire.Error  // fate replace
+	left      *leaving     // what it leaves with the session, or takes from it
 }
 
 // inject says which of our own messages an entry belongs to.
@@ -106,7 +107,7 @@ func (f *fifo) empty() bool { return f.total == 0 }
 
 // plain reports whether equal entries may share one element.
 func (e *entry) plain() bool {
-	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && !e.changed && !e.clears && !e.resetsOwn && !e.steps && e.step == sqltext.Other && e.resets == "" && !e.end && e.inj == injNone
+	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && e.left == nil && !e.changed && !e.clears && !e.resetsOwn && !e.steps && e.step == sqltext.Other && e.resets == "" && !e.end && e.inj == injNone
 }
 
 func (f *fifo) push(e entry) {

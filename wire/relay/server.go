@@ -39,6 +39,7 @@ type dirt uint8
 const (
 	dirtSettings dirt = 1 << iota // SET SESSION AUTHORIZATION DEFAULT; RESET ALL
 	dirtSession                   // DISCARD ALL: temp tables, LISTEN, advisory locks, cursors, SQL PREPARE, doubts about ours
+	dirtLibrary                   // nothing takes a library away that was loaded
 )
 
 // dirtOf maps what a statement may leave behind to what cleans it.
@@ -49,6 +50,9 @@ func dirtOf(k sqltext.Kind, name string, f sqltext.Flags) dirt {
 	}
 	if f&(sqltext.Temp|sqltext.Listen|sqltext.Prepare|sqltext.Cursor|sqltext.Advisory|sqltext.Dealloc) != 0 {
 		d |= dirtSession
+	}
+	if f&sqltext.Load != 0 {
+		d |= dirtLibrary
 	}
 	return d
 }
@@ -69,7 +73,8 @@ type Server struct {
 	shared *Shared
 	group  uint32
 	client *Client // nil while idle, being cleaned or drained for a client that left
-	keeper *Client // in session mode: whose it is, also while client is nil
+	keeper *Client // whose it is, also while client is nil: see Client.Keep
+	pinner Pinner
 	fifo   fifo
 
 	tx       byte   // state of the last ReadyForQuery
@@ -150,6 +155,9 @@ func (s *Server) Outstanding() int { return s.fifo.total }
 
 // Dirty reports whether the server must be cleaned before it goes back.
 func (s *Server) Dirty() bool { return s.dirt != 0 }
+
+// Spoiled reports whether nothing would make the server what it was: it must be closed.
+func (s *Server) Spoiled() bool { return s.dirt&dirtLibrary != 0 }
 
 // Dying reports whether the server has said that it is about to close: it takes no more
 // requests, though its connection may end a while later.

@@ -246,6 +246,14 @@ func (n *names) lookup(name []byte) (*Statement, string) {
 	return nil, ""
 }
 
+// or is get, but unnamed for the empty name.
+func (n *names) or(name []byte, unnamed *Statement) *Statement {
+	if len(name) == 0 {
+		return unnamed
+	}
+	return n.get(name)
+}
+
 // aliasOf returns the statement under a name, shared between clients that use
 // the same.
 func (st *Statement) aliasOf(name []byte) *named {

@@ -156,7 +156,7 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 			return c.acquire(m, r, p)
 		}
 	case sqltext.Discard, sqltext.DeallocateAll:
-		if c.tx != wire.Idle || c.mode == Session || st.Kind == sqltext.Discard && !c.want.equal(c.initial) {
+		if c.tx != wire.Idle || !c.apart() || st.Kind == sqltext.Discard && !c.want.equal(c.initial) {
 			return c.acquire(m, r, p) // a server tells what changes by it
 		}
 	case sqltext.Deallocate:

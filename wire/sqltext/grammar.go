@@ -69,6 +69,8 @@ func (c *classifier) command() Kind {
 		c.prepare()
 	case kwListen:
 		c.st.Flags |= Listen
+	case kwLoad:
+		c.st.Flags |= Load
 	case kwCopy:
 		c.st.Flags |= Copy
 	case kwDo:

@@ -39,6 +39,7 @@ const (
 	kwIsolation
 	kwLevel
 	kwListen
+	kwLoad
 	kwLocal
 	kwMinute
 	kwNames
@@ -129,6 +130,7 @@ var spelling = [...]struct {
 	{"isolation", kwIsolation},
 	{"level", kwLevel},
 	{"listen", kwListen},
+	{"load", kwLoad},
 	{"local", kwLocal},
 	{"names", kwNames},
 	{"not", kwNot},

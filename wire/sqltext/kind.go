@@ -89,11 +89,13 @@ const (
 	// Savepoints: a text of several statements has SAVEPOINT, RELEASE or ROLLBACK TO among
 	// them. See Steps.
 	Savepoints
+	// Load: LOAD of a library.
+	Load
 )
 
 var flagNames = [...]string{
 	"multi", "session", "temp", "listen", "prepare", "cursor", "advisory",
-	"ends_tx", "copy", "dealloc", "plain_begin", "writes", "locks", "start", "savepoints",
+	"ends_tx", "copy", "dealloc", "plain_begin", "writes", "locks", "start", "savepoints", "load",
 }
 
 // String lists the set flags, joined by "|"; "" when there is none.

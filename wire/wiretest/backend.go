@@ -76,6 +76,9 @@ type BackendOptions struct {
 //	                            knows and for names with a point
 //	select set_config(n, v, b)  one or several in a select list
 //	discard all, deallocate, close all, listen, unlisten
+//	prepare Q as select N, execute Q, create temp table T, drop table T, discard temp,
+//	declare C cursor with hold for select N, close C, select pg_advisory_lock(N) and its kin
+//	left                        a row with what of the last two lines the session has
 //
 // Everything else is a syntax error, 42601.
 type Backend struct {
@@ -89,7 +92,7 @@ type Backend struct {
 	set      settings
 	portals  map[string]*portal
 	prepared map[string]*statement // the unnamed statement is ""
-	channels map[string]bool
+	left     left
 
 	query    *query     // the simple Query in progress
 	exec     *execution // the statement that runs
@@ -112,7 +115,7 @@ func NewBackend(o BackendOptions) *Backend {
 	return &Backend{
 		o: o, set: newSettings(o.Params),
 		portals: map[string]*portal{}, prepared: map[string]*statement{},
-		channels: map[string]bool{}, runs: map[string]int{},
+		left: newLeft(), runs: map[string]int{},
 	}
 }
 
@@ -282,7 +285,7 @@ func (b *Backend) Statements() []string {
 }
 
 // Channels returns how many channels the session listens on.
-func (b *Backend) Channels() int { return len(b.channels) }
+func (b *Backend) Channels() int { return len(b.left.channels) }
 
 // Idle says that the session is between transactions with nothing under way:
 // no open batch, no partial message, no unread input, nothing to skip.

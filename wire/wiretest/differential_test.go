@@ -2,6 +2,7 @@ package wiretest
 
 import (
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -59,6 +60,14 @@ func committedRows(e *Effects) int {
 	return n
 }
 
+// hold takes the advisory locks that the fake says somebody else has.
+func (k *control) hold(t *testing.T) {
+	t.Helper()
+	if _, err := k.ask(fmt.Sprintf("select count(pg_advisory_lock(n)) from generate_series(%d, %d) n", othersLock, othersLock+1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func dumpSteps(steps []Step) string {
 	out := ""
 	for _, s := range steps {
@@ -81,6 +90,7 @@ func dumpSteps(steps []Step) string {
 func TestScriptsAgainstPostgres(t *testing.T) {
 	s := requireServer(t)
 	k := s.control(t, nil)
+	k.hold(t)
 	for seed := *firstFlag; seed < *firstFlag+*seedsFlag; seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		steps := Script(rnd, ScriptOptions{Client: "c1", Without: Cancels, SleepMS: 2})
@@ -94,6 +104,7 @@ func TestScriptsAgainstPostgres(t *testing.T) {
 func TestMangledScriptsAgainstPostgres(t *testing.T) {
 	s := requireServer(t)
 	k := s.control(t, nil)
+	k.hold(t)
 	for seed := *firstFlag; seed < *firstFlag+*seedsFlag; seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 4))
 		o := ScriptOptions{Client: "c1", Without: Cancels | Malformed, SleepMS: 1, MaxRow: 100}

@@ -146,11 +146,15 @@ func (b *Backend) complete(x *execution, tag string) {
 func (b *Backend) begin(x *execution) *wire.Error {
 	st, q := x.st, x.portal
 	b.tx.snapshot = b.tx.snapshot || st.snapshots()
+	if p := b.prepared[st.name]; st.kind == kExecute && (p == nil || !p.sql) {
+		return newError("26000", "prepared statement \"%s\" does not exist", st.name)
+	}
 	if columns := st.columns(); x.simple && len(columns) > 0 {
 		b.put(appendRowDescription(nil, columns, nil))
 	}
-	if b.tx.readOnly && (st.kind == kInsert || st.kind == kCopyIn) {
-		what := map[kind]string{kInsert: "INSERT", kCopyIn: "COPY FROM"}[st.kind]
+	if what, writes := map[kind]string{
+		kInsert: "INSERT", kCopyIn: "COPY FROM", kTemp: "CREATE TABLE", kDrop: "DROP TABLE",
+	}[st.kind]; b.tx.readOnly && writes && st.tag != "DISCARD TEMP" {
 		return newError("25006", "cannot execute %s in a read-only transaction", what)
 	}
 	switch st.kind {

@@ -10,6 +10,7 @@ import (
 type statement struct {
 	st    *stmt // nil: the text was empty
 	types []uint32
+	sql   bool // by PREPARE
 }
 
 // portal is a statement bound to its parameters.
@@ -73,6 +74,7 @@ func (b *Backend) parse(r *reader) *wire.Error {
 
 // Type OIDs.
 const (
+	oidBool = 16
 	oidInt4 = 23
 	oidText = 25
 	oidVoid = 2278

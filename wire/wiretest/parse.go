@@ -33,6 +33,14 @@ const (
 	kUnlisten                   // unlisten c; name "" is all
 	kCopyIn                     // copy t from stdin
 	kCopyOut                    // copy t to stdout N K
+	kPrepare                    // prepare q as select N
+	kExecute                    // execute q
+	kTemp                       // create temp table t [on commit drop]
+	kDrop                       // drop table t; t "" is discard temp
+	kDeclare                    // declare c cursor with hold for select N
+	kClose                      // close c
+	kLock                       // select pg_advisory_lock(N) and its kin
+	kLeft                       // left: what the session has left
 	kBegin
 	kCommit
 	kRollback
@@ -88,7 +96,7 @@ func (s *stmt) exitsTx() bool {
 // snapshot already when it parses.
 func (s *stmt) optimizable() bool {
 	switch s.kind {
-	case kSelect, kRows, kNonce, kSleep, kInsert, kMissing, kWhoami, kSetConfig:
+	case kSelect, kRows, kNonce, kSleep, kInsert, kMissing, kWhoami, kSetConfig, kLock, kLeft:
 		return true
 	}
 	return false
@@ -263,9 +271,8 @@ func (p *parser) selects() bool {
 		return p.is(kSelect, "SELECT")
 	case p.op("*"):
 		return p.is(kMissing, "SELECT") && p.words("from") && p.ident(&s.name)
-	case p.words("pg_advisory_unlock_all"):
-		s.name = "pg_advisory_unlock_all"
-		return p.op("(") && p.op(")") && p.is(kSleep, "SELECT")
+	case p.choice(&s.name, lockNames...):
+		return p.is(kLock, "SELECT") && p.op("(") && (s.name == unlockAll || p.number(&s.n)) && p.op(")")
 	}
 	p.is(kSetConfig, "SELECT")
 	for {
@@ -323,9 +330,29 @@ func (p *parser) session() bool {
 	s := p.s
 	switch p.t[0].text {
 	case "discard":
+		if p.words("temp") {
+			return p.is(kDrop, "DISCARD TEMP")
+		}
 		return p.is(kDiscard, "DISCARD ALL") && p.words("all")
 	case "close":
-		return p.is(kCloseAll, "CLOSE CURSOR ALL") && p.words("all")
+		if p.words("all") {
+			return p.is(kCloseAll, "CLOSE CURSOR ALL")
+		}
+		return p.is(kClose, "CLOSE CURSOR") && p.ident(&s.name)
+	case "prepare":
+		return p.is(kPrepare, "PREPARE") && p.ident(&s.name) && p.words("as select") && p.number(&s.n)
+	case "execute":
+		return p.is(kExecute, "SELECT") && p.ident(&s.name)
+	case "create":
+		ok := p.words("temp table") && p.is(kTemp, "CREATE TABLE") && p.ident(&s.name)
+		s.local = p.words("on commit drop")
+		return ok
+	case "drop":
+		return p.words("table") && p.is(kDrop, "DROP TABLE") && p.ident(&s.name)
+	case "declare":
+		return p.is(kDeclare, "DECLARE CURSOR") && p.ident(&s.name) && p.words("cursor with hold for select") && p.number(&s.n)
+	case "left":
+		return p.is(kLeft, "SELECT")
 	case "deallocate":
 		p.words("prepare")
 		if p.words("all") {

@@ -60,6 +60,12 @@ func (b *Backend) open(x *execution) *wire.Error {
 	switch st.kind {
 	case kRows:
 		q.rows = st.n
+	case kLeft:
+		q.fill = [][]byte{[]byte(b.Left())}
+	case kLock:
+		q.fill = [][]byte{b.lock(st)}
+	case kExecute:
+		q.fill = [][]byte{[]byte(strconv.Itoa(b.prepared[st.name].st.n))}
 	case kShow:
 		q.fill = [][]byte{[]byte(b.set.get(st.name))}
 	case kWhoami:
@@ -109,6 +115,11 @@ func (b *Backend) row(x *execution, i int) ([]byte, *wire.Error) {
 		}
 	case kSleep:
 		cols = [][]byte{{}}
+	case kLock:
+		cols = [][]byte{q.fill[i]}
+		if lockBool(st.name) && format(q.formats, 0) == 1 {
+			cols = [][]byte{{map[string]byte{"t": 1, "f": 0}[string(q.fill[i])]}}
+		}
 	default:
 		cols = [][]byte{q.fill[i]}
 	}
@@ -167,6 +178,15 @@ func (s *stmt) columns() []column {
 		return []column{{s.name, oidVoid, 4}}
 	case kMissing:
 		return text("?column?")
+	case kLeft:
+		return text("left")
+	case kExecute:
+		return []column{{"?column?", oidInt4, 4}}
+	case kLock:
+		if lockBool(s.name) {
+			return []column{{s.name, oidBool, 1}}
+		}
+		return []column{{s.name, oidVoid, 4}}
 	case kSetConfig:
 		var out []column
 		for range s.configs {

@@ -29,6 +29,7 @@ const (
 	Abrupt                            // ends without Terminate
 	Malformed                         // bytes that are not the protocol
 	Own                               // SET, RESET and SHOW of pgweir's own parameters
+	Pinned                            // state of a session beyond its transactions
 )
 
 // ScriptOptions bounds what Script makes.

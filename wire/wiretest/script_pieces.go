@@ -37,6 +37,7 @@ func (s *scripter) piece() {
 		{1, Discards, s.discard},
 		{1, Own, s.own},
 		{1, Listens, func() { s.query(s.tag("listen news")) }},
+		{4, Pinned, s.pins},
 		{2, Sleeps | Cancels, s.cancelled},
 	}
 	total := 0

@@ -60,6 +60,15 @@ where lower(name) in ('%s') order by lower(name) collate "C"`, strings.Join(name
 			return current(append(tracked(), others()...))
 		}
 		return current(tracked())
+	case kTemp:
+		return strings.Replace(s.text, s.name, s.name+"()", 1)
+	case kLeft:
+		return `select coalesce(string_agg(x, ', ' order by x collate "C"), '') as "left" from (
+select 'prepared ' || name as x from pg_prepared_statements where from_sql
+union all select 'listens ' || c from pg_listening_channels() c
+union all select 'temp ' || relname from pg_class where relnamespace = pg_my_temp_schema()
+union all select 'cursor ' || name from pg_cursors where is_holdable
+union all select 'lock ' || objid from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()) all_of_it`
 	case kCopyIn:
 		if !s.fails {
 			return "copy public.t from stdin"

@@ -22,6 +22,8 @@ type mark struct {
 	name           string // of the savepoint
 	session, local values
 	effects        int // length of tx.effects
+	temp, cursors  values
+	listens        int // length of left.listens
 }
 
 // tx is the transaction of a session.
@@ -79,13 +81,17 @@ func (b *Backend) endImplicit() {
 }
 
 func (b *Backend) mark(name string) mark {
-	return mark{name: name, session: b.set.session, local: b.set.local, effects: len(b.tx.effects)}
+	return mark{
+		name: name, session: b.set.session, local: b.set.local, effects: len(b.tx.effects),
+		temp: b.left.temp, cursors: b.left.cursors, listens: len(b.left.listens),
+	}
 }
 
 // restore brings settings and effects back to a mark.
 func (b *Backend) restore(m *mark) {
 	b.set.session, b.set.local, b.set.dirty = m.session, m.local, true
 	b.settle(m.effects, RolledBack)
+	b.left.temp, b.left.cursors, b.left.listens = m.temp, m.cursors, b.left.listens[:m.listens]
 }
 
 // settle decides the effects from index from on.
@@ -102,6 +108,7 @@ func (b *Backend) endTx(state EffectState) {
 		b.restore(&b.tx.marks[0])
 	} else {
 		b.settle(0, Committed)
+		b.left.commit()
 		if b.set.local != nil {
 			b.set.local, b.set.dirty = nil, true
 		}

@@ -42,13 +42,12 @@ func (b *Backend) utility(x *execution) (string, *wire.Error) {
 		return st.tag, b.deallocate(st.name)
 	case kCloseAll:
 		clear(b.portals)
-	case kListen:
-		b.channels[st.name] = true
-	case kUnlisten:
-		if st.name == "" {
-			clear(b.channels)
+		if !x.simple { // the one that runs stays
+			b.portals[x.name] = x.portal
 		}
-		delete(b.channels, st.name)
+		b.closeCursor("")
+	default:
+		return st.tag, b.leave(st)
 	}
 	return st.tag, nil
 }
@@ -84,7 +83,7 @@ func (b *Backend) discard(x *execution) *wire.Error {
 	}
 	b.set.resetAll()
 	b.deallocateAll()
-	clear(b.channels)
+	b.left = newLeft()
 	return nil
 }
 

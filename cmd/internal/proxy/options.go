@@ -149,7 +149,8 @@ type Workload struct {
 	Patient                            bool
 	CancelAbandoned                    bool
 	MinPoolSize                        int
-	Uncapped                           bool // the ceilings of roles are not for it
+	Uncapped                           bool    // the ceilings of roles are not for it
+	MaxPinned                          float64 // of its connections; see admission.Workload
 
 	Queue     admission.Policy
 	Guard     admission.Mode                   // of the queue

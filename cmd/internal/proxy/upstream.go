@@ -110,7 +110,7 @@ func (up *cluster) arrange(s *Settings) {
 		up.plan[at] = admission.Workload{
 			MaxWait: int64(w.MaxWait), NoServerWait: max(1, int64(w.NoServerWait)), SessionWait: max(1, int64(w.SessionWait)),
 			MaxWaiting: w.MaxWaiting, Patient: w.Patient, Share: w.Share, Lendable: w.Lendable, Borrow: w.Borrow,
-			Policy: w.Queue, Mode: w.Guard,
+			Policy: w.Queue, Mode: w.Guard, MaxPinned: w.MaxPinned,
 		}
 		for class, wait := range w.ClassWait {
 			up.plan[at].ClassWait[class] = int64(wait)

@@ -41,7 +41,7 @@ type Client struct {
 	grouped    *relay.Params // the settings by which it was grouped
 	generation uint32        // and the configuration's
 
-	kept    *Server // in session mode: its server, also between transactions
+	kept    *Server // its server, also between transactions: in session mode, or pinned
 	server  *Server // granted or bound
 	pending bool    // the server was granted and is not bound yet
 	login   bool    // the welcome has not been sent
@@ -182,7 +182,7 @@ func (cl *Client) Data(b []byte, now int64) (used int) {
 	}
 	p := &co.plan
 	p.Reset()
-	cl.seen = now
+	cl.seen, co.now = now, now
 	if cl.pending {
 		cl.bind(now)
 	}
@@ -250,6 +250,9 @@ func (cl *Client) admit(now int64) bool {
 	}
 	cl.wait.Probe = r.Kind == sqltext.Probe && !cl.login && cl.link.Tx() == wire.Idle && cl.wait.Want != admission.Session
 	cl.describe(now, &r)
+	if cl.tooPinned(now) {
+		return true
+	}
 	if cl.tooOften() {
 		cl.wait.Arrive(now)
 		cl.refused(co.gate.Refuse(now, &cl.wait, admission.Attempts), now)
@@ -330,7 +333,7 @@ func (cl *Client) keep(v admission.Verdict) {
 	sv := cl.core.set.Server(v.Grant).Payload.(*Server)
 	cl.group.Traffic.WaitTime += time.Duration(v.Waited)
 	cl.kept, sv.keeper = sv, cl
-	sv.hold = hold{true, cl.wait.Workload}
+	sv.hold = hold{held: true, workload: cl.wait.Workload}
 	cl.link.Keep(sv.link)
 }
 

@@ -96,6 +96,12 @@ var contract = [...]Term{
 		Message: "pgweir: blocked for a while, after too many requests over the rate",
 		When:    "blocked for a while by `escalation = \"block\"`",
 	},
+	admission.Pins: {
+		Reason: "pins", Code: codeFull, Severity: severityKept, Retry: RetryYes,
+		Message: "pgweir: too many sessions keep a server connection (max_pinned)",
+		Advice:  `raise max_pinned of the workload, or give this application one with pool_mode = "session"`,
+		When:    "its session would have to keep its server, over `max_pinned`; the statement was not sent",
+	},
 	{
 		Reason: "statement_timeout", Code: wire.CodeQueryCanceled, Severity: severityKept, Retry: RetryNo,
 		Message: "canceling statement due to statement timeout",

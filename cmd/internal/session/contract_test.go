@@ -215,6 +215,9 @@ func TestRefusalsInEveryProtocol(t *testing.T) {
 				case term.Retry == RetryNo:
 					after = "retry=no"
 				}
+				if term.Advice != "" {
+					after += "; " + term.Advice
+				}
 				if e.Hint != after {
 					t.Errorf("HINT %q, want %q", e.Hint, after)
 				}

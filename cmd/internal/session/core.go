@@ -51,6 +51,7 @@ type Core struct {
 	metaCounts MetaCounts
 
 	plan       relay.Plan
+	now        int64 // of the client that is read
 	verdicts   []admission.Verdict
 	delivering bool
 	actions    []pool.Action
@@ -277,8 +278,8 @@ func (sv *Server) check() error {
 	switch {
 	case cl != nil && cl.server != sv || own != nil && own.kept != sv || own != nil && cl != nil && own != cl:
 		return errors.New("a client does not know its server")
-	case own != nil && (own.link.Mode() != relay.Session || !sv.hold.held):
-		return errors.New("a server is kept outside of a session")
+	case own != nil && (cl == nil && own.link.Mode() != relay.Session && own.link.Pinned() == 0 || !sv.hold.held):
+		return errors.New("a server is kept without a reason")
 	case sv.pool.State() == pool.Idle && (cl != nil || own != nil || sv.ticket.held || sv.hold.held || sv.link.Dirty()):
 		return errors.New("an idle server is not free")
 	}

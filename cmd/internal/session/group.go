@@ -143,7 +143,7 @@ func (cl *Client) join(g *Group) {
 
 // regroup puts a client between two transactions into the group that it belongs to now, if
 // its settings or the configuration have changed. Whoever leaves session mode gives back its
-// server.
+// server; who is pinned keeps it.
 func (cl *Client) regroup(now int64) {
 	if !cl.stale() || cl.server != nil || cl.login || cl.link.Tx() != wire.Idle {
 		return
@@ -154,7 +154,7 @@ func (cl *Client) regroup(now int64) {
 	if g == nil || g == cl.group && cl.link.Mode() == g.Workload.Mode {
 		return
 	}
-	if sv := cl.kept; sv != nil && g.Workload.Mode != relay.Session {
+	if sv := cl.kept; sv != nil && g.Workload.Mode != relay.Session && cl.link.Pinned() == 0 {
 		cl.unkeep()
 		sv.done(now)
 	}

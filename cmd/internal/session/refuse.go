@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/wire"
+	"github.com/pgweir/pgweir/wire/relay"
 )
 
 // refusal is what a client is told whose request was not let in: what, why and
@@ -79,9 +80,13 @@ var asPgBouncer = &wire.Error{Severity: wire.SeverityFatal, Code: wire.CodeProto
 // more.
 func (co *Core) Imitate(pgBouncer bool) { co.imitates = pgBouncer }
 
-// serverLost is what a client is told whose server connection ended under it.
-func serverLost(k *KeyInfo) *wire.Error {
+// serverLost is what a client is told whose server connection ended under it, and for what it
+// was pinned to it.
+func serverLost(k *KeyInfo, pinned relay.Pins) *wire.Error {
 	e := Say("server_lost")
 	e.Detail += " database=" + k.Database
+	if pinned != 0 {
+		e.Detail += " pinned=" + pinned.String()
+	}
 	return e
 }

@@ -18,15 +18,17 @@ type Server struct {
 	conn Conn // nil until the login is done
 	link *relay.Server
 
-	client  *Client // granted to or bound by
-	keeper  *Client // in session mode: whose it is, also between transactions
-	ticket  ticket
-	hold    hold
-	busyAt  int64 // when it was first asked for what it has not answered yet; 0 = nothing
-	paused  bool
-	closing bool
-	dead    bool // its side of the connection has ended
-	cancels int  // CancelRequests whose connections have not ended
+	client *Client // granted to or bound by
+	keeper *Client // whose it is, also between transactions: in session mode, or pinned
+	ticket ticket
+	hold   hold
+	// pinnedAt is since when it is pinned.
+	pinnedAt int64
+	busyAt   int64 // when it was first asked for what it has not answered yet; 0 = nothing
+	paused   bool
+	closing  bool
+	dead     bool // its side of the connection has ended
+	cancels  int  // CancelRequests whose connections have not ended
 
 	watched  bool // something of the following is to be ended with the request
 	unwanted bool // it runs a statement whose client has left
@@ -70,6 +72,7 @@ func (co *Core) Dialed(now int64, sv *Server, conn Conn, status []relay.Param, e
 	sv.conn = conn
 	sv.info.learn(status)
 	sv.link = relay.NewServer(co.shared, sv.info.group, status)
+	sv.link.SetPinner(sv)
 	co.set.Dialed(now, sv.pool, true, false)
 	co.supplied(now, sv)
 }
@@ -234,7 +237,7 @@ func (sv *Server) release(now int64) {
 		sv.client = nil
 		sv.resume()
 		defer cl.freed(now)
-		if sv.keeper != nil {
+		if sv.stays(cl, now) {
 			sv.core.endTicket(sv.takeTicket(), now)
 			return
 		}
@@ -286,7 +289,9 @@ func (cl *Client) freed(now int64) {
 func (sv *Server) done(now int64) {
 	co := sv.core
 	sv.over(now)
-	if sv.link.Dirty() {
+	if sv.link.Spoiled() {
+		co.set.Retire(now, sv.pool)
+	} else if sv.link.Dirty() {
 		co.counts.Cleaned++
 		p := relay.Plan{}
 		sv.link.Clean(&p)
@@ -310,10 +315,11 @@ type ticket struct {
 	since int64  // when it was granted
 }
 
-// hold is a connection that a session in session mode keeps, or has kept and that is not
+// hold is a connection that a session keeps, is about to keep, or has kept and that is not
 // given back yet.
 type hold struct {
 	held     bool
+	pinned   bool // not in session mode, but for what is left on it
 	workload uint16
 }
 
@@ -326,7 +332,11 @@ func (sv *Server) takeHold() hold {
 
 // endHold tells the gate that a session keeps a connection less.
 func (co *Core) endHold(h hold, now int64) {
-	if h.held {
+	switch {
+	case h.held && h.pinned:
+		co.timer = true
+		co.deliver(now, co.gate.Unpin(now, h.workload, co.verdicts))
+	case h.held:
 		co.timer = true
 		co.deliver(now, co.gate.Release(now, h.workload, co.verdicts))
 	}
@@ -452,6 +462,7 @@ func (sv *Server) broken(why Reason, now int64) {
 	if cl != nil || sv.keeper != nil {
 		told = sv.link.MidMessage() || sv.link.Told()
 	}
+	pinned, _ := sv.Pinned()
 	if own := sv.keeper; own != nil {
 		cl = own // what its session left on the server is lost
 		if cl.server != nil && !cl.pending {
@@ -488,7 +499,7 @@ func (sv *Server) broken(why Reason, now int64) {
 	if told {
 		co.end(cl, why, true, now)
 	} else {
-		co.fatal(cl, serverLost(sv.info), why, now)
+		co.fatal(cl, serverLost(sv.info, pinned), why, now)
 	}
 }
 

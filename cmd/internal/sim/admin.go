@@ -39,7 +39,7 @@ func (l *workloads) draw(rename bool) {
 	for m := range modes {
 		p := admission.Workload{
 			MaxWait: o.MaxWait, MaxWaiting: o.MaxWaiting, SessionWait: o.MaxWait, NoServerWait: o.MaxWait,
-			Share: 1 / float64(modes), Lendable: 1, Borrow: 1,
+			Share: 1 / float64(modes), Lendable: 1, Borrow: 1, MaxPinned: o.MaxPinned,
 		}
 		if o.Shares {
 			p.Share, p.Lendable, p.Borrow = rnd.Float64()/float64(modes), rnd.Float64(), rnd.Float64()

@@ -39,8 +39,8 @@ func (w *world) check() error {
 		if !be.gone && !be.b.Idle() {
 			return fmt.Errorf("backend %s is idle in the pool but not in itself: state %c", be.sv.Info().Role, be.b.TxState())
 		}
-		if !be.gone && be.b.Channels() > 0 {
-			return fmt.Errorf("a server listens for a client that left")
+		if left := be.b.Left(); !be.gone && left != "" {
+			return fmt.Errorf("a server has kept for a client that left: %s", left)
 		}
 	}
 	for _, c := range w.clients {

@@ -41,6 +41,7 @@ type Options struct {
 	ByName       bool // clients that call themselves "two" have another mode
 	Drains       bool // in the end pgweir drains
 	Outstanding  int  // answers that a client may be owed
+	MaxPinned    float64
 }
 
 // Result is what a run says of itself.
@@ -56,6 +57,8 @@ type Result struct {
 	VirtualTime  int64
 	Delayed      uint64 // refusals that were held back
 	Stopped      [session.Timeouts]uint64
+	Pins         uint64 // servers that were kept for what a session had left on them, or were about to be
+	PinRefusals  uint64 // statements that would have pinned
 }
 
 // world is one simulation.
@@ -135,8 +138,11 @@ func RandomOptions(rnd *rand.Rand) Options {
 	if rnd.IntN(4) == 0 {
 		o.Outstanding = 1 + rnd.IntN(6)
 	}
-	if rnd.IntN(3) == 0 { // the last draw, so that older seeds keep their worlds
+	if rnd.IntN(3) == 0 {
 		o.Deadline = 1 + int64(rnd.IntN(3_000_000))
+	}
+	if rnd.IntN(6) > 0 { // the last draw, so that older seeds keep their worlds
+		o.MaxPinned = 0.1 + 0.9*float64(rnd.IntN(2))
 	}
 	return o
 }
@@ -172,7 +178,7 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 			script.Without = wiretest.Discards | wiretest.Reported | wiretest.Unreported
 		}
 		if o.TextLimit < 100 {
-			script.Without |= wiretest.Own // of a text that is too long only the beginning may be seen
+			script.Without |= wiretest.Own | wiretest.Pinned // of a text that is too long only the beginning may be seen
 		}
 		if o.Modes {
 			c.mode = relay.Mode(rnd.IntN(modes))
@@ -195,6 +201,10 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	r := Result{
 		Seed: seed, Transactions: counts.Transactions, Refused: counts.Refused, Cancels: counts.Cancels,
 		Stopped: w.stopped, Abandoned: counts.Abandoned, Broken: counts.Broken, Events: w.seq, VirtualTime: w.now,
+	}
+	for _, st := range w.core.Gate().Stats().Workloads {
+		r.Pins += st.Pins
+		r.PinRefusals += st.Refused[admission.Pins]
 	}
 	if w.rates != nil {
 		r.Delayed = w.rates.Escalation(w.now).Delayed
@@ -356,4 +366,6 @@ func (r *Result) add(o Result) {
 	for t, n := range o.Stopped {
 		r.Stopped[t] += n
 	}
+	r.Pins += o.Pins
+	r.PinRefusals += o.PinRefusals
 }
