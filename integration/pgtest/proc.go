@@ -181,5 +181,5 @@ func (p *Proc) finish(t TB) {
 // firstTrouble is the first sign of a crash or a data race in a log, empty if there is
 // none.
 func firstTrouble(log string) string {
-	return regexp.MustCompile(`(?m)^(WARNING: DATA RACE|panic: .*|fatal error: .*|.*\bmsg="?panic.*)$`).FindString(log)
+	return regexp.MustCompile(`(?m)^(WARNING: DATA RACE|panic: .*|fatal error: .*|.*\bmsg="?panic.*|.*\bmsg="[^"]*" panic=.*)$`).FindString(log)
 }

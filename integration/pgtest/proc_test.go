@@ -30,11 +30,12 @@ func TestWithDefaultsKeepsWhatIsThere(t *testing.T) {
 
 func TestFirstTrouble(t *testing.T) {
 	for log, want := range map[string]string{
-		"level=INFO msg=listening\nlevel=WARN msg=\"no panic here\"\n": "",
-		"x\nWARNING: DATA RACE\nRead at\n":                             "WARNING: DATA RACE",
-		"x\npanic: boom\n\ngoroutine 1":                                "panic: boom",
-		"fatal error: all goroutines are asleep\n":                     "fatal error: all goroutines are asleep",
-		"time=1 level=ERROR msg=\"panic in session\" n=1\n":            "time=1 level=ERROR msg=\"panic in session\" n=1",
+		"level=INFO msg=listening\nlevel=WARN msg=\"no panic here\"\n":         "",
+		"x\nWARNING: DATA RACE\nRead at\n":                                     "WARNING: DATA RACE",
+		"x\npanic: boom\n\ngoroutine 1":                                        "panic: boom",
+		"fatal error: all goroutines are asleep\n":                             "fatal error: all goroutines are asleep",
+		"time=1 level=ERROR msg=\"panic in session\" n=1\n":                    "time=1 level=ERROR msg=\"panic in session\" n=1",
+		"level=ERROR msg=\"internal error\" panic=\"runtime error\" stack=x\n": "level=ERROR msg=\"internal error\" panic=\"runtime error\" stack=x",
 	} {
 		if got := firstTrouble(log); got != want {
 			t.Errorf("firstTrouble(%q) = %q, want %q", log, got, want)

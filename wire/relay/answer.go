@@ -21,6 +21,9 @@ func (s *Server) Input(in []byte, p *Plan) (used int, ev Event) {
 				return used, None
 			}
 		}
+		if s.fatal { // nothing follows its last word
+			return len(in), None
+		}
 		if len(in)-used < wire.HeaderLen {
 			return used, None
 		}
@@ -126,6 +129,9 @@ func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
 			s.fifo.pop()
 		}
 	case wire.MsgCommandComplete:
+		if len(raw) == wire.HeaderLen {
+			return false, Broken // not even the end of a tag
+		}
 		begun := e.inj == injBegin
 		s.complete(e, raw[wire.HeaderLen:])
 		if begun {
@@ -329,11 +335,13 @@ func (s *Server) parameterStatus(body []byte) (show bool, ev Event) {
 		return false, Broken
 	}
 	n, v := string(name), string(value)
-	if s.hide(n, v) {
-		s.setStatus(n, v)
+	hidden := s.hide(n, v)
+	if !s.setStatus(n, v) || len(s.reset.hidden) > maxStatus {
+		return false, Broken
+	}
+	if hidden {
 		return false, None
 	}
-	s.setStatus(n, v)
 	if !s.fifo.empty() && (s.fifo.first().inj == injParams || s.fifo.first().inj == injReset) {
 		return false, None // the effect of settings that are known
 	}
@@ -350,7 +358,11 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	if !e.kind.ready() {
 		return false, Broken
 	}
-	s.tx = raw[wire.HeaderLen]
+	tx := raw[wire.HeaderLen]
+	if tx != wire.Idle && tx != wire.InTransaction && tx != wire.InFailed {
+		return false, Broken // whether anything is open can't be told
+	}
+	s.tx = tx
 	s.copyIn, s.copyOut = false, false
 	s.steps++
 	if s.tx == wire.Idle {

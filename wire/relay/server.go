@@ -230,8 +230,11 @@ func (s *Server) boundary() bool {
 	return s.fifo.total == 0 && !s.batch && !s.skip && s.rest == 0
 }
 
-// setStatus records a ParameterStatus.
-func (s *Server) setStatus(name, value string) {
+// maxStatus bounds the parameters that a server reports; Postgres has about fifteen.
+const maxStatus = 256
+
+// setStatus records a ParameterStatus. It reports false if there are too many.
+func (s *Server) setStatus(name, value string) bool {
 	for i := range s.status {
 		if s.status[i].Name == name {
 			if s.status[i].Value != value {
@@ -240,10 +243,14 @@ func (s *Server) setStatus(name, value string) {
 				list[i].Value = value
 				s.status = list
 			}
-			return
+			return true
 		}
 	}
+	if len(s.status) >= maxStatus {
+		return false
+	}
 	s.status = append(s.status[:len(s.status):len(s.status)], Param{Name: name, Value: value})
+	return true
 }
 
 // isDefault reports whether value is what the server reported at login.

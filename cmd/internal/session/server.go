@@ -29,6 +29,8 @@ type Server struct {
 	closing  bool
 	dead     bool // its side of the connection has ended
 	cancels  int  // CancelRequests whose connections have not ended
+	// discarded is how many bytes it has sent since it was given up.
+	discarded int64
 
 	watched  bool // something of the following is to be ended with the request
 	unwanted bool // it runs a statement whose client has left
@@ -114,6 +116,7 @@ func (sv *Server) Drained(now int64) {
 func (sv *Server) Data(b []byte, now int64) (used int) {
 	co := sv.core
 	if sv.closing {
+		sv.discard(len(b), now)
 		return len(b)
 	}
 	p := &co.plan
@@ -149,7 +152,7 @@ func (sv *Server) Data(b []byte, now int64) (used int) {
 	if sv.link.Dying() && !sv.closing && sv.keeper == nil && (sv.client == nil || sv.client.pending || !sv.link.Touched()) {
 		sv.broken(ServerClosed, now) // nobody may get it until its connection ends, which takes a while
 	}
-	if sv.keeper != nil && sv.client == nil && !sv.closing && sv.link.Told() && !sv.link.MidMessage() {
+	if (sv.keeper != nil || sv.client != nil) && !sv.closing && sv.link.Told() && !sv.link.MidMessage() {
 		sv.broken(ServerClosed, now) // its last word has been passed on: nothing may follow
 	}
 	if cl := sv.client; cl != nil && !sv.closing {
@@ -173,6 +176,18 @@ func (sv *Server) Data(b []byte, now int64) (used int) {
 	}
 	co.act(now)
 	return used
+}
+
+// mostDiscarded is how many bytes are read of a server that was given up, until it ends. One
+// that has so much to say is not busy with anything else, and learns at once that nobody
+// listens when its connection is reset.
+const mostDiscarded = 16 << 20
+
+// discard reads what a server says that was given up.
+func (sv *Server) discard(n int, now int64) {
+	if sv.discarded += int64(n); sv.discarded > mostDiscarded {
+		sv.Gone(now)
+	}
 }
 
 // flush sends what the plan holds.
