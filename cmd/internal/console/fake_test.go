@@ -187,7 +187,12 @@ func sampleGuard() *fakeGuard {
 			{N: 2},
 		},
 		Turned: []proxy.Count{{Label: "max_client_conn", N: 4}},
-		Memory: []proxy.MemoryState{{Name: "clients", Size: 1300, Used: 40, Bytes: 52_000}, {Name: "statements", Used: 12, Bytes: 9000}},
+		HBA: []proxy.HBARule{
+			{Number: 1, File: "/etc/pgweir/pg_hba.conf", Line: 3, Type: "local", Databases: []string{"all"}, Roles: []string{"all"}, Method: "peer", Options: []string{"map=m"}, Matched: 7},
+			{Number: 2, File: "/etc/pgweir/pg_hba.conf", Line: 9, Type: "host", Databases: []string{"shop", "sales"}, Roles: []string{"+staff"}, Address: "10.0.0.0", Netmask: "255.0.0.0", Method: "scram-sha-256"},
+		},
+		Suspects: []proxy.Suspect{{Address: "10.9.8.7", Failures: 5, Delay: 400 * time.Millisecond, Under: 2, Failed: 6, Refused: 1, Last: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}},
+		Memory:   []proxy.MemoryState{{Name: "clients", Size: 1300, Used: 40, Bytes: 52_000}, {Name: "statements", Used: 12, Bytes: 9000}},
 	}
 	w := proxy.WorkloadState{
 		Name: "api", Upstream: "main", Mode: "transaction", Clients: 38, Share: 0.6, Part: 37.2, Running: 30, Held: 3, Lent: 2, Borrowed: 0.125,

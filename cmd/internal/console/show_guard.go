@@ -56,6 +56,21 @@ func guardViews() []view {
 			rows:    snapshotRows(blocks),
 		},
 		{
+			name: "HBA", what: "the rules of the hba_file in the order in which they are tried, and for how many logins each was the first",
+			columns: columns("#rule_number", "file_name", "#line_number", "type", "database", "user_name", "address", "netmask", "auth_method", "options", "#matched"),
+			rows:    snapshotRows(hbaRules),
+		},
+		{
+			name: "LOGIN_FAILURES", what: "addresses from where logins have failed, the last ones first, and how late the next failure will be answered",
+			columns: columns("address", "#failures", "#delay_ms", "#under_way", "#failed", "#refused", "last_time"),
+			rows:    snapshotRows(loginFailures),
+		},
+		{
+			name: "ROLE_ANSWERS", what: "what Postgres was asked about roles, for auth_query and groups: how often, in vain, and what answers from before have saved",
+			columns: columns("upstream", "#asked", "#failed", "#cached", "#stale", "#kept", "#strangers"),
+			rows:    snapshotRows(roleAnswers),
+		},
+		{
 			name: "REFUSALS", what: "the last 1000 refusals, newest first, with what the clients were told",
 			columns: columns("time", "client", "#client_id", "database", "user", "application_name", "upstream", "workload", "class", "tenant",
 				"reason", "sqlstate", "#wait_ms", "#login", "detail", "hint", "traceparent"),

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/login/roster"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 )
@@ -35,6 +36,9 @@ type Snapshot struct {
 	Ended    []Count        // sessions that ended, by reason
 	Traffic  Traffic        // of all clients since the start, also where workload, database or role are gone
 	TLS      TLSState
+	HBA      []HBARule // in the order in which they are tried; none without an hba file
+	Logins   LoginStats
+	Suspects []Suspect // addresses from where logins have failed, those of now first: at most a thousand
 	Loop     loop.Stats
 	Memory   []MemoryState
 }
@@ -123,7 +127,8 @@ type UpstreamState struct {
 	Waiting   int // clients in the queue
 	MaxWait   time.Duration
 	Paused    bool
-	Down      bool // no server is open and the last login failed
+	Down      bool         // no server is open and the last login failed
+	Roles     roster.Stats // what it was asked about roles
 
 	Dialling, Idle, Active, Closing, Cancelling int // server connections by state
 	Held                                        int // of Active kept by sessions in session mode, idle or not

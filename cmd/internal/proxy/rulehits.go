@@ -24,32 +24,37 @@ func (h *ruleHits) add(f *hba.File, r *hba.Rule) {
 	h.hits[r.Number]++
 }
 
-// HBARule is a rule of the hba file in force.
+// HBARule is a rule of the hba file in force, in the words of Postgres's pg_hba_file_rules.
 type HBARule struct {
-	*hba.Rule
-	Matched uint64 // logins for which it was the first
+	Number           int // from 1
+	File             string
+	Line             int
+	Type             string
+	Databases, Roles []string
+	Address, Netmask string // "" where there is none
+	Method           string
+	Options          []string
+	Matched          uint64 // logins for which it was the first
 }
 
-// HBA returns the rules in force; none without an hba file.
-func (px *Proxy) HBA() (list []HBARule) {
-	f := px.settings.Load().Auth.HBA
+// hbaRules lists the rules of a file, which may be nil.
+func (px *Proxy) hbaRules(f *hba.File) (list []HBARule) {
 	if f == nil {
 		return nil
 	}
 	px.ruleHits.mu.Lock()
 	defer px.ruleHits.mu.Unlock()
 	for i := range f.Rules {
-		r := HBARule{Rule: &f.Rules[i]}
+		r := &f.Rules[i]
+		t := r.Text()
+		row := HBARule{r.Number, r.File, r.Line, t.Type, t.Databases, t.Roles, t.Address, t.Netmask, string(r.Method), t.Options, 0}
 		if px.ruleHits.of == f {
-			r.Matched = px.ruleHits.hits[r.Number]
+			row.Matched = px.ruleHits.hits[r.Number]
 		}
-		list = append(list, r)
+		list = append(list, row)
 	}
 	return list
 }
 
 // mostSuspects bounds what is shown.
 const mostSuspects = 1000
-
-// Suspects returns the addresses from where logins have failed, those of now first.
-func (px *Proxy) Suspects() []Suspect { return px.throttle.suspects(mostSuspects) }

@@ -93,6 +93,7 @@ func (v *view) fill(f *facts) {
 	out.Clients, out.LoggingIn = int(px.clients.Load()), len(px.logins)
 	out.MaxClients, out.MaxLogins = v.s.MaxClients, cap(px.logins)
 	out.TLS = px.tlsState(v.s.TLS)
+	out.HBA, out.Logins, out.Suspects = px.hbaRules(v.s.Auth.HBA), px.throttle.sum(), px.throttle.suspects(mostSuspects)
 	for i := range v.s.Databases {
 		if d := &v.s.Databases[i]; d.Name != "*" {
 			v.database(d.Name)
@@ -234,6 +235,7 @@ func (v *view) upstream(r *upstreamFacts) {
 		}
 	}
 	s.Down = s.LastError != "" && s.Idle+s.Active == 0
+	s.Roles = r.up.roster.Load().Stats()
 	v.pools(r)
 	v.paused(r)
 	v.promoted(r)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/admission/quota"
+	"github.com/pgweir/pgweir/cmd/internal/login/roster"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
 	"github.com/pgweir/pgweir/cmd/internal/session"
@@ -151,6 +152,7 @@ func fixed() *proxy.Snapshot {
 	s := &proxy.Snapshot{
 		Now: moment().Add(time.Hour), Started: moment(),
 		Clients: 120, LoggingIn: 3, MaxClients: 10000, MaxLogins: 256,
+		Logins:  proxy.LoginStats{Failed: 31, Delayed: 21, Refused: 11, Addresses: 3},
 		Turned:  []proxy.Count{{Label: "max_client_conn", N: 7}, {Label: "no_database", N: 1}},
 		Ended:   []proxy.Count{{Label: "goodbye", N: 900}, {Label: "server_lost", N: 2}},
 		Traffic: traffic(1000),
@@ -162,7 +164,7 @@ func fixed() *proxy.Snapshot {
 			MaxWait: 2 * time.Second, Dialling: 1, Idle: 4, Active: 9, Closing: 2, Cancelling: 1, Held: 3,
 			Logins: 50, LoginFailures: 4, Moved: 6, IdledOut: 7, Outlived: 8, Cancels: 9, Abandoned: 10, Broken: 11, Cleaned: 12, CancelsEffective: 6, CancelsLate: 2,
 			Stopped: [...]uint64{21, 22, 23, 24},
-			Demoted: 13, Capped: 14, Tenants: 15, SharedTenants: 16, UnknownTags: []proxy.Count{{Label: "pgweir.class", N: 17}},
+			Demoted: 13, Roles: roster.Stats{Asked: 44, Failed: 2, Cached: 55, Stale: 1}, Capped: 14, Tenants: 15, SharedTenants: 16, UnknownTags: []proxy.Count{{Label: "pgweir.class", N: 17}},
 		}},
 		Pools: []proxy.PoolState{{
 			Upstream: "main", Database: "shop", Role: "app", Mode: "transaction",

@@ -25,6 +25,10 @@ func processMetrics() group[proxy.Snapshot] {
 		with(func(s *S) float64 { return float64(s.LoggingIn) }, "login")
 	g.gauge("pgweir_clients_limit", "max_client_conn: client connections allowed.", func(s *S) float64 { return float64(s.MaxClients) })
 	g.gauge("pgweir_login_clients_limit", "max_logins: clients allowed that have not authenticated yet.", func(s *S) float64 { return float64(s.MaxLogins) })
+	g.counter("pgweir_login_failures_total", "Logins that failed: a wrong password, no such role, a certificate or system user that is not the role's.", func(s *S) uint64 { return s.Logins.Failed })
+	g.counter("pgweir_login_failures_delayed_total", "Of these answered late, because others from the same address had failed.", func(s *S) uint64 { return s.Logins.Delayed })
+	g.counter("pgweir_login_failures_refused_total", "Logins that were not tried, because too many answers to failed ones from the same address were outstanding.", func(s *S) uint64 { return s.Logins.Refused })
+	g.gauge("pgweir_login_failure_addresses", "Addresses with failed logins that are remembered.", func(s *S) float64 { return float64(s.Logins.Addresses) })
 	g.counter("pgweir_client_logins_total", "Clients that were let in.", func(s *S) uint64 { return s.Traffic.Logins })
 	g.metric(counterKind, "pgweir_bytes_total", "Bytes of messages, by side and as seen from here.", "side", "direction").
 		with(func(s *S) float64 { return float64(s.Traffic.Received) }, "client", "received").

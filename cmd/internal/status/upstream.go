@@ -38,6 +38,11 @@ func upstreamMetrics() group[proxy.UpstreamState] {
 	g.metric(counterKind, "pgweir_cancelled_requests_total", "Requests for which cancels were sent: effective, they failed by them; late, they were over before.", "result").
 		with(func(u *U) float64 { return float64(u.CancelsEffective) }, "effective").
 		with(func(u *U) float64 { return float64(u.CancelsLate) }, "late")
+	g.metric(counterKind, "pgweir_role_questions_total", "Questions about roles, for auth_query and groups, by what became of them: asked of Postgres, asked in vain, answered as a moment before, or by an old answer because Postgres did not say.", "outcome").
+		with(func(u *U) float64 { return float64(u.Roles.Asked - u.Roles.Failed) }, "asked").
+		with(func(u *U) float64 { return float64(u.Roles.Failed) }, "failed").
+		with(func(u *U) float64 { return float64(u.Roles.Cached) }, "cached").
+		with(func(u *U) float64 { return float64(u.Roles.Stale) }, "stale")
 	g.gauge("pgweir_tenants", "Tenants that are told apart.", func(u *U) float64 { return float64(u.Tenants) })
 	g.counter("pgweir_tenants_shared_total", "Requests of tenants for which there was no room, so that they were taken for one with others.", func(u *U) uint64 { return u.SharedTenants })
 	g.counter("pgweir_class_demoted_total", "Requests taken as of the class of their workload because promote_share of their role was used up.", func(u *U) uint64 { return u.Demoted })
