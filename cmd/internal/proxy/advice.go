@@ -26,6 +26,12 @@ func Advice(reason string) string {
 		return "Too many client sessions. Raise max_client_conn (and ulimit -n), or make the applications' pools smaller."
 	case "max_logins":
 		return "More clients log in at once than max_logins allows. A storm passes; else raise it."
+	case "login_failures":
+		return "Somebody at that address logs in with wrong passwords, again and again. SHOW LOGIN_FAILURES says where; others there wait with them."
+	case "auth_query":
+		return "Postgres can't be asked about roles. The log has its own words (msg=\"Postgres can't be asked about roles\"); is it running, and may pgweir's role run the auth_query?"
+	case "hba":
+		return "The hba_file has no rule for a client, or one that rejects it. SHOW HBA has the rules; the error names host, user, database and encryption."
 	case "statements":
 		return "The prepared statements of all clients need more memory than there may be. Look for applications that prepare texts with literals in them."
 	case "no_database":
