@@ -147,6 +147,9 @@ func (s *Server) message(raw []byte, p *Plan) (show bool, ev Event) {
 		}
 		if e.kind == kExecute {
 			s.steps++
+			if len(e.sets) > 0 && s.client != nil { // the one row of set_config is out
+				s.client.changeSettings(e.sets)
+			}
 			s.fifo.pop()
 		}
 	case wire.MsgFunctionCallResponse:

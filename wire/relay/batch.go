@@ -134,7 +134,7 @@ func (b *batch) look(m message) {
 			b.note(&Request{Kind: kind, Flags: st.flags, Text: textOf(tail), Comments: st.comments})
 		}
 		b.blocks = b.blocks || kind == sqltext.Begin && b.c.mode == Single
-		proven := b.c.apart() && b.c.shared.Statements.known(tail, int(st.comments), proof{b.c.group, b.c.want.meaning}) != nil
+		proven := b.c.apart() && b.c.shared.Statements.known(tail, int(st.comments), proof{b.c.group, b.c.want.texts}) != nil
 		if own == nil && !b.mayRun(kind) && !proven || (len(name) > 0 && (b.named || b.c.names.find(name) >= 0)) ||
 			!proven && len(tail) != len(textOf(tail))+3 {
 			b.local = false

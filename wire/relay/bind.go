@@ -12,21 +12,25 @@ func (c *Client) Bind(s *Server, p *Plan) {
 	s.replied, s.stopped, s.excuse, s.unflushed = false, false, nil, false
 	c.shared.asked = asked{}
 	if c.own != nil {
-		c.own.failed = false
+		c.own.failed, c.own.want, c.own.applied = false, nil, nil
 		c.own.endSteps()
 	}
 	if c.want.temp && !c.starting {
 		s.dirt |= dirtSession
 	}
-	if s.applied == c.want {
+	want := c.want
+	if c.sparing = c.lone != ""; c.sparing {
+		want = c.spared()
+	}
+	if s.applied == want {
 		return
 	}
-	if s.applied.equal(c.want) {
-		s.applied = c.want
+	if s.applied.equal(want) {
+		s.applied = want
 		return
 	}
-	sql, safe := settings(s.applied, c.want, s.accepted)
-	s.before, s.applied = s.applied, c.want
+	sql, safe := settings(s.applied, want, s.accepted)
+	s.before, s.applied = s.applied, want
 	p.server(p.build(func(dst []byte) []byte { return wire.AppendQuery(dst, sql) }))
 	s.setUnnamed(nil)
 	s.foreign = false
@@ -51,6 +55,9 @@ func (s *Server) Failure() *wire.Error { return s.failure }
 // implicit transaction, so the server is as it was before.
 func (s *Server) paramsFailed(raw []byte) (show bool, ev Event) {
 	s.applied = s.before
+	if s.reset.held {
+		return false, None // what is refused is said when it is needed
+	}
 	s.failure = wire.ErrorFields(raw[wire.HeaderLen:])
 	if s.client == nil || !s.client.awaitParams {
 		return false, Broken // what followed has met the wrong settings
@@ -72,11 +79,9 @@ func (s *Server) paramsReady(p *Plan) Event {
 	if c == nil || !c.awaitParams {
 		return None
 	}
-	c.awaitParams = false
-	if s.failure != nil {
-		e := *s.failure
-		e.Severity = "ERROR"
-		c.refusal = &e
+	c.awaitParams, c.misfit = false, s.failure != nil
+	if c.misfit {
+		c.refusal = unsettled(s.failure)
 	}
 	return Settled
 }
@@ -109,6 +114,8 @@ func (c *Client) Unbind() *Server {
 	c.awaitParams, c.awaitBegin, c.stalled = false, false, false
 	c.dropPortals()
 	c.pinOver()
+	c.sets, c.sparing = nil, false
+	c.disown()
 	s.failure = nil
 	s.foreign = s.foreign || s.unnamed != nil
 	s.setUnnamed(nil)
@@ -136,6 +143,9 @@ func (c *Client) Gone(p *Plan) Event {
 	s := c.server
 	c.server, s.client = nil, nil
 	s.orphan = true
+	if c.own != nil {
+		s.dirt |= dirtSettings // nobody will follow what it sets
+	}
 	if c.rest > 0 && !c.drop || s.doubt || s.failure != nil {
 		return Broken // in the middle of a message, or of a doubt
 	}

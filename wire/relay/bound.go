@@ -24,8 +24,8 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 		c.stalled = true
 		return 0, None
 	}
-	if s.reset.on && m.typ() != wire.MsgTerminate {
-		c.stalled = true
+	if (s.reset.on || c.sparing && s.touched && !s.batch) && m.typ() != wire.MsgTerminate {
+		c.stalled = true // the rest is for a server with all settings
 		return 0, None
 	}
 	switch m.typ() {
@@ -69,7 +69,7 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 		st := c.takeStep()
 		s.push(entry{
 			kind: kExecute, clears: c.clearing, resetsOwn: c.resetsOwn, step: st.Kind, name: st.Name, end: c.finishes,
-			left: c.runsPortal(m.body()),
+			left: c.runsPortal(m.body()), sets: c.takeSets(m.body()),
 		})
 		s.unflushed = c.paced
 		if c.clearing { // its answer is waited for, so it must come
@@ -256,10 +256,20 @@ func (c *Client) query(m message, p *Plan) int {
 		return c.refuseText(m, refusal, p)
 	}
 	e.left = leavingOf(left)
-	if m.complete() && c.stepsQuery(st, text, &e) {
-		return 0
+	rest := st.Flags
+	if m.complete() {
+		var wait bool
+		if rest, wait = c.setsQuery(st, text, &e); wait {
+			return 0
+		}
+		if c.tooManySettings(e.sets) {
+			return c.refuseText(m, settingsFull, p)
+		}
 	}
 	if m.complete() && c.resetQuery(c.resetsText(st, text), &e) {
+		if e.steps {
+			c.own.endSteps() // it is looked at again
+		}
 		return 0
 	}
 	switch {
@@ -274,9 +284,7 @@ func (c *Client) query(m message, p *Plan) int {
 		e.clears = true
 	}
 	s.note(st.Kind, st.Flags)
-	if st.Flags != 0 {
-		s.dirt |= dirtOf(st.Kind, nameOf(st, text), st.Flags)
-	}
+	s.dirt |= dirtOf(rest)
 	s.push(c.dropUnnamed(e))
 	return c.take(m, p, false)
 }
@@ -494,9 +502,7 @@ func (c *Client) parseUnnamed(m message, tail []byte, p *Plan) int {
 // mark notes what running the statement may do and leave on the server.
 func (s *Server) mark(st *Statement) {
 	s.note(st.kind, st.flags)
-	if st.flags != 0 {
-		s.dirt |= dirtOf(st.kind, st.paramName(), st.flags)
-	}
+	s.dirt |= st.dirt
 }
 
 // paramName returns the parameter that a SET or RESET names.
@@ -553,55 +559,4 @@ func appendParse(dst []byte, prep *prepared) []byte {
 	dst = append(dst, prep.key.st.tail...)
 	setLength(dst[at:], len(dst)-at-1)
 	return dst
-}
-
-// prepare gives the statement a place and a new name on the server, and closes
-// the least recently used one if there is no place.
-func (s *Server) prepare(k prepKey, p *Plan) *prepared {
-	for _, old := range s.unclosed {
-		p.server(p.build(func(dst []byte) []byte { return wire.AppendClose(dst, 'S', string(old.name(nil))) }))
-		s.push(entry{kind: kClose, fate: swallow, prep: old})
-	}
-	s.unclosed = nil
-	for s.prepared.len() >= max(s.shared.MaxPrepared, 1) {
-		s.evict(s.prepared.oldest(), p)
-	}
-	retain(k.st)
-	return s.prepared.add(k)
-}
-
-// evict closes a statement on the server.
-func (s *Server) evict(prep *prepared, p *Plan) {
-	p.server(p.build(func(dst []byte) []byte {
-		return wire.AppendClose(dst, 'S', string(prep.name(nil)))
-	}))
-	s.push(entry{kind: kClose, fate: swallow, prep: prep})
-	s.forget(prep)
-}
-
-// forget drops a statement that the server no longer has.
-func (s *Server) forget(prep *prepared) {
-	if !prep.gone {
-		s.prepared.remove(prep)
-		s.shared.Statements.release(prep.key.st)
-	}
-}
-
-func (s *Server) forgetPrepared() {
-	for q := s.prepared.oldest(); q != nil; q = s.prepared.oldest() {
-		s.forget(q)
-	}
-}
-
-// ensure makes the server know the statement before what follows.
-func (c *Client) ensure(st *Statement, p *Plan) *prepared {
-	s := c.server
-	k := c.prepKey(st)
-	if prep := s.prepared.get(k); prep != nil {
-		return prep
-	}
-	prep := s.prepare(k, p)
-	p.server(p.build(func(dst []byte) []byte { return appendParse(dst, prep) }))
-	s.push(entry{kind: kParse, fate: fallible, prep: prep})
-	return prep
 }

@@ -31,24 +31,28 @@ type Client struct {
 	names   names
 	// unnamed is the last unnamed statement, for a Bind in a later transaction.
 	unnamed     *Statement
-	begin       *Statement   // a BEGIN that was answered here and is still to be sent
-	refusal     *wire.Error  // what the next request that needs a server is told
-	fault       *wire.Error  // why Violation was returned
-	rest        int          // bytes of the current message's body still to come
-	tx          byte         // transaction state while no server is bound
-	drop        bool         // those bytes go nowhere
-	skip        bool         // refused or failed here: discard up to the Sync
-	awaitParams bool         // the settings that went ahead must be accepted before anything follows
-	awaitBegin  bool         // the first request after a BEGIN was sent: the rest waits until it is known to have begun
-	stalled     bool         // bytes were left unread until the server's doubt is resolved
-	hurried     bool         // a Flush was sent because too many answers are owed
-	paced       bool         // each Execute is answered as soon as it is done
-	finishes    bool         // the portal that was bound last ends a transaction, and does nothing else
-	starting    bool         // a login: bound only to settle its parameters
-	clearing    bool         // the portal that was bound last drops all names
-	step        sqltext.Kind // what it does to a transaction
-	ending      string       // the name that the unnamed statement deallocates
-	reset       string       // what the portal that was bound last sets back
+	begin       *Statement        // a BEGIN that was answered here and is still to be sent
+	refusal     *wire.Error       // what the next request that needs a server is told
+	fault       *wire.Error       // why Violation was returned
+	rest        int               // bytes of the current message's body still to come
+	tx          byte              // transaction state while no server is bound
+	drop        bool              // those bytes go nowhere
+	skip        bool              // refused or failed here: discard up to the Sync
+	awaitParams bool              // the settings that went ahead must be accepted before anything follows
+	awaitBegin  bool              // the first request after a BEGIN was sent: the rest waits until it is known to have begun
+	stalled     bool              // bytes were left unread until the server's doubt is resolved
+	hurried     bool              // a Flush was sent because too many answers are owed
+	paced       bool              // each Execute is answered as soon as it is done
+	finishes    bool              // the portal that was bound last ends a transaction, and does nothing else
+	starting    bool              // a login: bound only to settle its parameters
+	clearing    bool              // the portal that was bound last drops all names
+	step        sqltext.Kind      // what it does to a transaction
+	ending      string            // the name that the unnamed statement deallocates
+	reset       string            // what the portal that was bound last sets back
+	sets        []sqltext.Setting // what the portal without a name sets
+	misfit      bool              // a server has refused its settings
+	sparing     bool              // such a command runs on the server
+	lone        string            // the setting that a lone command is about that is to be run in spite of it
 	request     struct {
 		Kind     sqltext.Kind
 		Flags    sqltext.Flags

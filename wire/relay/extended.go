@@ -34,10 +34,16 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 	if c.runsBegin(name) {
 		return c.refuseBlock(m, p), None
 	}
-	if e := c.pinPortal(portal, c.names.or(name, c.unnamed)); e != nil {
+	st := c.names.or(name, c.unnamed)
+	if e := c.pinPortal(portal, st); e != nil {
 		c.poison(e, p)
 		return c.take(m, p, true), None
 	}
+	if st != nil && c.tooManySettings(st.sets) {
+		c.poison(settingsFull, p)
+		return c.take(m, p, true), None
+	}
+	c.bindSets(portal, st)
 	if len(name) == 0 {
 		c.ensureUnnamed(p)
 		if c.unnamed != nil {

@@ -48,16 +48,17 @@ type entry struct {
 	clears bool
 	// resetsOwn: the statement sets pgweir's own parameters back.
 	resetsOwn bool
-	steps     bool         // Query: its steps are the client's, see ownState
-	step      sqltext.Kind // Execute: what it does to a transaction; name is the savepoint's
-	form      ownForm      // fate fake: how the result looks
-	end       bool         // Query, Execute: it is nothing but the end of a transaction
-	resets    string       // what it sets back to the values of the client\'s login
-	prep      *prepared    // Parse, Close: the statement on the server
-	old       *Statement   // what the client's name, or no name, stood for before
-	name      string       // the client's name that this message defined or closed, or a savepoint's
-	err       *wire.Error  // fate replace
-	left      *leaving     // what it leaves with the session, or takes from it
+	steps     bool              // Query: its steps are the client's, see ownState
+	step      sqltext.Kind      // Execute: what it does to a transaction; name is the savepoint's
+	form      ownForm           // fate fake: how the result looks
+	end       bool              // Query, Execute: it is nothing but the end of a transaction
+	resets    string            // what it sets back to the values of the client's login
+	prep      *prepared         // Parse, Close: the statement on the server
+	old       *Statement        // what the client's name, or no name, stood for before
+	name      string            // the client's name that this message defined or closed, or a savepoint's
+	err       *wire.Error       // fate replace
+	left      *leaving          // what it leaves with the session, or takes from it
+	sets      []sqltext.Setting // what it sets that is followed by its text
 }
 
 // inject says which of our own messages an entry belongs to.
@@ -107,7 +108,7 @@ func (f *fifo) empty() bool { return f.total == 0 }
 
 // plain reports whether equal entries may share one element.
 func (e *entry) plain() bool {
-	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && e.left == nil && !e.changed && !e.clears && !e.resetsOwn && !e.steps && e.step == sqltext.Other && e.resets == "" && !e.end && e.inj == injNone
+	return e.prep == nil && e.old == nil && e.name == "" && e.err == nil && e.left == nil && !e.changed && !e.clears && !e.resetsOwn && !e.steps && e.step == sqltext.Other && e.resets == "" && len(e.sets) == 0 && !e.end && e.inj == injNone
 }
 
 func (f *fifo) push(e entry) {

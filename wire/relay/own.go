@@ -66,16 +66,19 @@ type ownState struct {
 	session Own
 	local   Own // by SET LOCAL,
 	locals  uint8
-	before  Own  // session, as it was before the transaction that is open,
-	changed bool // and has changed it
-	failed  bool // the transaction, as far as it has come, will be rolled back
+	want    *Params // the client's settings as the open transaction has made them, nil if it has not,
+	applied *Params // and the server's
+	before  Own     // session, as it was before the transaction that is open,
+	changed bool    // and has changed it
+	failed  bool    // the transaction, as far as it has come, will be rolled back
 	version uint32
 	portals []ownPortal // of commands
 	marks   []ownMark   // the savepoints since the transaction has changed anything
 	marked  int         // what they cost, see maxMarks
 	steps   []sqltext.Step
-	stepped bool   // steps are those of a Query that is not answered
-	bound   string // the savepoint that the portal is about that was bound last
+	bounds  []portalSets // portals with names that set something
+	stepped bool         // steps are those of a Query that is not answered
+	bound   string       // the savepoint that the portal is about that was bound last
 }
 
 // SetOwn gives a client the values of its startup packet. Call it before anything else.
@@ -232,6 +235,7 @@ func (c *Client) endOwn(committed bool) {
 	if w.changed && !committed {
 		w.session = w.before
 	}
+	c.endSettings(committed)
 	w.locals, w.changed, w.failed = 0, false, false
 	w.marks, w.marked = nil, 0
 }
@@ -239,6 +243,9 @@ func (c *Client) endOwn(committed bool) {
 // ownReady ends the transaction that the server has ended.
 func (s *Server) ownReady() {
 	if c := s.client; c != nil && c.own != nil && s.tx == wire.Idle && !s.beginFailed {
+		if c.own.failed && c.own.want != nil {
+			s.dirt |= dirtSettings // a procedure may have committed a part
+		}
 		c.endOwn(!c.own.failed)
 	}
 }

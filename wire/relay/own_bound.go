@@ -231,11 +231,21 @@ func (st *Statement) resetsAll() bool {
 func (s *Server) own(e *entry, tag []byte) {
 	s.block = s.block || tag[0] == 'B' && tagIs(tag, "BEGIN")
 	c := s.client
-	if c == nil || c.own == nil {
+	if c == nil {
+		return
+	}
+	discards := tag[0] == 'D' && tagIs(tag, "DISCARD ALL")
+	if discards {
+		c.discardSettings()
+	}
+	if len(e.sets) > 0 {
+		c.changeSettings(e.sets)
+	}
+	if c.own == nil {
 		return
 	}
 	c.ownStep(e, tag)
-	if e.resetsOwn || tag[0] == 'D' && tagIs(tag, "DISCARD ALL") {
+	if e.resetsOwn || discards {
 		c.resetOwn()
 	}
 }

@@ -27,9 +27,10 @@ const (
 // ownMark is a savepoint. Those from before the first change in a transaction are not kept:
 // ROLLBACK TO a name that is not known goes back to what the transaction began with.
 type ownMark struct {
-	name string
-	cost int
-	was  *ownValues // shared by savepoints with no change between them
+	name          string
+	cost          int
+	was           *ownValues // shared by savepoints with no change between them
+	want, applied *Params    // as in ownState
 }
 
 // ownValues is what held at a savepoint.
@@ -40,28 +41,43 @@ type ownValues struct {
 }
 
 // stepsQuery notes the steps of a Query in e, which must wait for an earlier one that is not
-// answered.
-func (c *Client) stepsQuery(st sqltext.Statement, text []byte, e *entry) (wait bool) {
-	w := c.own
-	if w == nil {
-		return false
-	}
+// answered. It returns the statement's flags, without Session if the steps say all of that.
+func (c *Client) stepsQuery(st sqltext.Statement, text []byte, e *entry) (rest sqltext.Flags, wait bool) {
+	rest = st.Flags
 	var steps []sqltext.Step
-	switch {
-	case stepKind(st.Kind) && !plainEnd(st.Kind): // of which its ReadyForQuery says enough
-		steps = []sqltext.Step{{Kind: st.Kind, Name: st.Name(text)}}
-	case st.Flags&sqltext.Multi != 0 && st.Flags&(sqltext.EndsTx|sqltext.Savepoints) != 0:
-		steps = sqltext.Steps(text, maxSteps)
+	switch w := c.own; {
+	case rest&sqltext.Multi == 0:
+		if w != nil && stepKind(st.Kind) && (!plainEnd(st.Kind) || w.want != nil) { // else its ReadyForQuery says enough
+			steps = []sqltext.Step{{Kind: st.Kind, Name: st.Name(text)}}
+		}
+	case rest&sqltext.Session != 0, w != nil && rest&(sqltext.EndsTx|sqltext.Savepoints) != 0:
+		list, left, ok := sqltext.Steps(text, maxSteps)
+		if !ok {
+			return rest, false
+		}
+		sets := false
+		for i := range list {
+			l := &list[i]
+			var known bool
+			if l.Settings, known = unreported(l.Settings); !known {
+				left |= sqltext.Session
+			}
+			sets = sets || len(l.Settings) > 0
+		}
+		if rest = rest&^sqltext.Session | left&sqltext.Session; sets || w != nil {
+			steps = list
+		}
 	}
 	if steps == nil {
-		return false
+		return rest, false
 	}
+	w := c.owned()
 	if w.stepped {
 		c.stalled = true
-		return true
+		return rest, true
 	}
 	w.steps, w.stepped, e.steps = steps, true, true
-	return false
+	return rest, false
 }
 
 // stepKind tells the statements that are steps.
@@ -131,6 +147,15 @@ func (c *Client) ownStep(e *entry, tag []byte) {
 		default:
 			c.endOwn(false)
 		}
+	case tagIs(tag, "SET"), tagIs(tag, "RESET"), tagIs(tag, "SET CONSTRAINTS"):
+		if !e.steps {
+			return
+		}
+		if st := w.step(e); st.Kind != sqltext.Set && st.Kind != sqltext.Reset {
+			c.server.dirt |= dirtSettings // something else has run than was read
+		} else if len(st.Settings) > 0 {
+			c.changeSettings(st.Settings)
+		}
 	case tagIs(tag, "SAVEPOINT"):
 		if st := w.step(e); st.Kind == sqltext.Savepoint {
 			w.mark(st.Name)
@@ -157,10 +182,13 @@ func (w *ownState) step(e *entry) (st sqltext.Step) {
 // mark notes a savepoint.
 func (w *ownState) mark(name string) {
 	n := len(w.marks)
-	if !w.changed && w.locals == 0 && n == 0 {
+	if !w.changed && w.locals == 0 && w.want == nil && n == 0 {
 		return
 	}
-	m := ownMark{name: name, cost: markCost + len(name)}
+	m := ownMark{name: name, cost: markCost + len(name), want: w.want, applied: w.applied}
+	if w.want != nil && (n == 0 || w.marks[n-1].want != w.want) {
+		m.cost += 2 * (w.want.size + len(w.want.kv)*markCost)
+	}
 	if n > 0 && w.marks[n-1].was.version == w.version {
 		m.was = w.marks[n-1].was
 	} else {
@@ -212,6 +240,7 @@ func (w *ownState) backTo(name string) {
 	w.version++
 	i := w.find(name)
 	if i < 0 {
+		w.want, w.applied = nil, nil
 		w.forget(0)
 		if w.changed {
 			w.session, w.changed = w.before, false
@@ -222,4 +251,5 @@ func (w *ownState) backTo(name string) {
 	w.forget(i + 1)
 	was := w.marks[i].was
 	w.session, w.local, w.locals = was.session, was.local, was.locals
+	w.want, w.applied = w.marks[i].want, w.marks[i].applied
 }

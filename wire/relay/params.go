@@ -1,7 +1,7 @@
 package relay
 
 import (
-	"fmt"
+	"cmp"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -16,13 +16,23 @@ type Param = wire.Param
 // Params is a set of settings that differ from a server's defaults. It is
 // immutable and shared.
 type Params struct {
-	kv      []Param // sorted by lower-cased name, each once
-	meaning uint64  // hash of all that can change what a statement means
+	kv      []Param // by lower-cased name, each once, in the order in which they are to be set
+	size    int     // bytes of names and values
+	meaning uint64  // hash of all but application_name
+	texts   uint64  // hash of all that can change what the text of a statement means
 	temp    bool    // tables without a schema may be temporary ones
+	acting  bool    // as another role than that of the login
 }
 
-// applicationName is the one setting that never changes a statement's meaning.
-const applicationName = "application_name"
+const (
+	// applicationName is the one setting that never changes a statement's meaning.
+	applicationName = "application_name"
+	// sessionAuthorization and role say as whom the session acts. The first takes the second
+	// back, and neither is reset by RESET ALL.
+	sessionAuthorization = "session_authorization"
+	role                 = "role"
+	searchPath           = "search_path"
+)
 
 // NoParams is the empty set.
 func NoParams() *Params { return &Params{} }
@@ -36,18 +46,39 @@ func NewParams(list []Param) *Params {
 		kv = slices.DeleteFunc(kv, func(o Param) bool { return o.Name == p.Name })
 		kv = append(kv, p)
 	}
-	slices.SortFunc(kv, func(a, b Param) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(kv, func(a, b Param) int {
+		return cmp.Or(cmp.Compare(rank(a.Name), rank(b.Name)), strings.Compare(a.Name, b.Name))
+	})
 	return finish(kv)
+}
+
+// rank orders the settings of a startup packet: the right to set them may be the login's own.
+func rank(name string) int {
+	switch name {
+	case sessionAuthorization:
+		return 1
+	case role:
+		return 2
+	}
+	return 0
 }
 
 func finish(kv []Param) *Params {
 	ps := &Params{kv: kv}
 	for _, p := range kv {
+		ps.size += len(p.Name) + len(p.Value)
 		if p.Name != applicationName {
-			ps.meaning = mix(ps.meaning, p)
+			h := maphash.Comparable(meaningSeed, p)
+			ps.meaning += h
+			if changesTexts(p.Name) {
+				ps.texts += h
+			}
 		}
-		if p.Name == "search_path" {
+		switch p.Name {
+		case searchPath:
 			ps.temp = strings.Contains(strings.ToLower(p.Value), "pg_temp")
+		case role, sessionAuthorization:
+			ps.acting = true
 		}
 	}
 	return ps
@@ -56,20 +87,20 @@ func finish(kv []Param) *Params {
 // meaningSeed makes the hash unpredictable for clients that choose the values.
 var meaningSeed = maphash.MakeSeed()
 
-func mix(h uint64, p Param) uint64 {
-	return h*31 + maphash.Comparable(meaningSeed, p)
-}
-
-// All returns the settings, sorted by lower-cased name. The caller must not
+// All returns the settings in the order in which they are to be set. The caller must not
 // change them.
 func (ps *Params) All() []Param { return ps.kv }
 
-// Meaning identifies the part of the set that can change what a statement
-// means: everything but application_name.
+// Meaning identifies the set but for application_name.
 func (ps *Params) Meaning() uint64 { return ps.meaning }
 
 func (ps *Params) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(ps.kv, name, func(p Param, n string) int { return strings.Compare(p.Name, n) })
+	for i := range ps.kv {
+		if ps.kv[i].Name == name {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // Get returns the value of a lower-cased name.
@@ -80,9 +111,26 @@ func (ps *Params) Get(name string) (string, bool) {
 	return "", false
 }
 
+// has reports whether the set has this name with this value.
+func (ps *Params) has(p Param) bool {
+	v, ok := ps.Get(p.Name)
+	return ok && v == p.Value
+}
+
 // equal compares two sets by content.
 func (ps *Params) equal(o *Params) bool {
-	return ps == o || (ps.meaning == o.meaning && slices.Equal(ps.kv, o.kv))
+	if ps == o {
+		return true
+	}
+	if ps.meaning != o.meaning || len(ps.kv) != len(o.kv) {
+		return false
+	}
+	for _, p := range ps.kv {
+		if !o.has(p) {
+			return false
+		}
+	}
+	return true
 }
 
 // with returns the set with name, lower-cased, at value; without it when the
@@ -94,95 +142,49 @@ func (ps *Params) with(name, value string, isDefault bool) *Params {
 		return ps
 	case isDefault:
 		return finish(slices.Delete(slices.Clone(ps.kv), i, i+1))
+	case ok && (ps.acting || acts(name)): // as whom it is set may count
+		return finish(append(slices.Delete(slices.Clone(ps.kv), i, i+1), Param{Name: name, Value: value}))
 	case ok:
 		kv := slices.Clone(ps.kv)
 		kv[i].Value = value
 		return finish(kv)
 	}
-	return finish(slices.Insert(slices.Clone(ps.kv), i, Param{Name: name, Value: value}))
+	return finish(append(slices.Clone(ps.kv), Param{Name: name, Value: value}))
 }
+
+// What is known of settings by their names.
+
+// changesTexts reports whether a setting can change what the text of a statement means to
+// the parser. Settings of extensions do not, and these few known ones.
+func changesTexts(name string) bool {
+	return name != applicationName && !atRun(name) && !strings.Contains(name, ".")
+}
+
+// atRun tells settings that any role may set, and that count when a statement runs, not when
+// it is read.
+func atRun(name string) bool {
+	switch name {
+	case "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout", "transaction_timeout",
+		"work_mem", "maintenance_work_mem", "hash_mem_multiplier", "extra_float_digits", "bytea_output", "client_min_messages",
+		"default_transaction_isolation", "default_transaction_read_only", "default_transaction_deferrable", "synchronous_commit",
+		"plan_cache_mode", "random_page_cost", "seq_page_cost", "effective_cache_size", "jit", "join_collapse_limit",
+		"from_collapse_limit", "max_parallel_workers_per_gather", "default_statistics_target", "default_tablespace",
+		"default_table_access_method", "check_function_bodies", "tcp_keepalives_idle", "tcp_keepalives_interval",
+		"tcp_keepalives_count", "tcp_user_timeout":
+		return true
+	}
+	return strings.HasPrefix(name, "enable_")
+}
+
+// anybodys tells settings that any role may set and reset.
+func anybodys(name string) bool {
+	return atRun(name) || Reported(name) || mustWait(name)
+}
+
+// acts tells the settings that say as whom the session acts.
+func acts(name string) bool { return name == role || name == sessionAuthorization }
 
 // mustWait names the settings after which nothing may follow before they were
 // accepted: run under the old value, a statement would act as another role or
 // on other tables.
-var mustWait = [...]string{"role", "row_security", "search_path", "session_authorization"}
-
-// settings writes the statement that brings a server from the settings it has
-// to those wanted, and reports whether the client's bytes may follow without
-// waiting: only when this server has accepted every value before.
-func settings(have, want *Params, accepted map[Param]struct{}) (sql string, safe bool) {
-	var b strings.Builder
-	safe = true
-	for _, p := range have.kv {
-		if v, ok := want.Get(p.Name); ok && (v == p.Value || p.Name != "datestyle") {
-			continue // a DateStyle may name a part only: the rest must not be an earlier client's
-		}
-		if slices.Contains(mustWait[:], p.Name) {
-			safe = false
-		}
-		b.WriteString("RESET ")
-		quoteIdent(&b, p.Name)
-		b.WriteString(";")
-	}
-	sets := 0
-	for _, p := range want.kv {
-		if v, ok := have.Get(p.Name); ok && v == p.Value {
-			continue
-		}
-		if _, ok := accepted[p]; !ok || slices.Contains(mustWait[:], p.Name) {
-			safe = false
-		}
-		if sets == 0 {
-			b.WriteString("SELECT ")
-		} else {
-			b.WriteString(",")
-		}
-		sets++
-		b.WriteString("pg_catalog.set_config(")
-		quoteLiteral(&b, p.Name)
-		b.WriteString(",")
-		quoteLiteral(&b, p.Value)
-		b.WriteString(",false)")
-	}
-	return b.String(), safe
-}
-
-// quoteIdent writes a parameter name: parts between dots, each quoted.
-func quoteIdent(b *strings.Builder, name string) {
-	for i, part := range strings.Split(name, ".") {
-		if i > 0 {
-			b.WriteByte('.')
-		}
-		b.WriteByte('"')
-		b.WriteString(strings.ReplaceAll(part, `"`, `""`))
-		b.WriteByte('"')
-	}
-}
-
-// quoteLiteral writes a string that reads the same whatever standard_conforming_strings
-// says, and whatever client_encoding an earlier client has left behind: bytes of other
-// characters are what they are in the startup packet, those of the database's encoding.
-func quoteLiteral(b *strings.Builder, v string) {
-	plain := func(r byte) bool { return r != '\\' && r < 0x80 }
-	escapes := false
-	for i := range len(v) {
-		escapes = escapes || !plain(v[i])
-	}
-	if escapes {
-		b.WriteByte('E')
-	}
-	b.WriteByte('\'')
-	for i := range len(v) {
-		switch c := v[i]; {
-		case c == '\'':
-			b.WriteString("''")
-		case plain(c):
-			b.WriteByte(c)
-		case c == '\\':
-			b.WriteString(`\\`)
-		default:
-			fmt.Fprintf(b, `\x%02x`, c)
-		}
-	}
-	b.WriteByte('\'')
-}
+func mustWait(name string) bool { return acts(name) || name == searchPath || name == "row_security" }

@@ -51,5 +51,5 @@ func (t *Statements) known(tail []byte, comments int, p proof) *Statement {
 
 // prepKey returns what servers have the statement under.
 func (c *Client) prepKey(st *Statement) prepKey {
-	return prepKey{c.shared.Statements.plain(st), c.want.meaning}
+	return prepKey{c.shared.Statements.plain(st), c.texts()}
 }

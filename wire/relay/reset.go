@@ -118,11 +118,15 @@ func (s *Server) follow(c *Client, name, value string) {
 		return
 	}
 	isDefault := s.isDefault(name, value)
-	s.applied = s.applied.with(key, value, isDefault)
-	s.accept(s.applied)
-	if c != nil {
-		c.want = c.want.with(key, value, isDefault)
+	if c == nil {
+		s.applied = s.applied.with(key, value, isDefault)
+	} else {
+		c.want, s.applied = with(c.want, s.applied, key, value, isDefault)
+		if w := c.own; w != nil && w.want != nil {
+			w.want, w.applied = with(w.want, w.applied, key, value, isDefault)
+		}
 	}
+	s.accept(&Params{kv: []Param{{Name: key, Value: value}}})
 }
 
 // resetReady is called at the ReadyForQuery of what has reset settings. It reports whether
@@ -137,7 +141,7 @@ func (s *Server) resetReady(what string, p *Plan) (held bool) {
 		return false
 	}
 	if what == resetAll {
-		s.applied, c.want = &Params{}, c.initial
+		s.applied, c.want = NoParams().as(s.applied), c.initial.as(c.want)
 	} else {
 		own, _ := c.initial.Get(what)
 		s.applied, c.want = s.applied.with(what, "", true), c.want.with(what, own, false)

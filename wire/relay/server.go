@@ -42,10 +42,11 @@ const (
 	dirtLibrary                   // nothing takes a library away that was loaded
 )
 
-// dirtOf maps what a statement may leave behind to what cleans it.
-func dirtOf(k sqltext.Kind, name string, f sqltext.Flags) dirt {
+// dirtOf maps what a statement may leave behind to what cleans it. The flags are without
+// Session if all is known that it sets.
+func dirtOf(f sqltext.Flags) dirt {
 	var d dirt
-	if f&sqltext.Session != 0 && !((k == sqltext.Set || k == sqltext.Reset) && Reported(name)) {
+	if f&sqltext.Session != 0 {
 		d |= dirtSettings
 	}
 	if f&(sqltext.Temp|sqltext.Listen|sqltext.Prepare|sqltext.Cursor|sqltext.Advisory|sqltext.Dealloc) != 0 {
@@ -269,7 +270,9 @@ func (s *Server) accept(ps *Params) {
 		clear(s.accepted)
 	}
 	for _, p := range ps.kv {
-		s.accepted[p] = struct{}{}
+		if !ps.acting || anybodys(p.Name) { // else it may be the right of that role
+			s.accepted[p] = struct{}{}
+		}
 	}
 }
 

@@ -18,8 +18,10 @@ type Statement struct {
 	// comments is how many bytes at the end of the text are comments.
 	comments int32
 	owned    bool        // in the table
+	dirt     dirt        // what it may leave on a server
 	own      *ownCommand // it is about one of pgweir's own parameters
-	shape    uint64      // its fingerprint, once it was asked for
+	sets     []sqltext.Setting
+	shape    uint64 // its fingerprint, once it was asked for
 	// alias is the name that a client gave it last. The next will call it the
 	// same, and then shares it.
 	alias *named
@@ -95,13 +97,21 @@ func (t *Statements) intern(tail []byte) *Statement {
 // take notes what was found out about a statement's text.
 func (st *Statement) take(c sqltext.Statement, tail []byte) {
 	st.kind, st.flags, st.comments, st.own = c.Kind, c.Flags, int32(c.Comments()), ownTail(c, tail)
+	rest := c.Flags
+	if rest&(sqltext.Session|sqltext.Multi) == sqltext.Session {
+		var known bool
+		if st.sets, known = settingsOf(c, textOf(tail)); known || c.Kind == sqltext.Discard {
+			rest &^= sqltext.Session
+		}
+	}
+	st.dirt = dirtOf(rest)
 }
 
 // classify tells what a Parse tail is: its text is read unless it is in the table, where it
 // was read before. The answer is not in the table itself.
 func (t *Statements) classify(tail []byte) (st Statement) {
 	if known := t.byTail[string(tail)]; known != nil {
-		st.kind, st.flags, st.comments, st.own = known.kind, known.flags, known.comments, known.own
+		st.kind, st.flags, st.comments, st.own, st.dirt = known.kind, known.flags, known.comments, known.own, known.dirt
 		return st
 	}
 	st.take(sqltext.Classify(textOf(tail)), tail)

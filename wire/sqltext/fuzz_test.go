@@ -14,7 +14,7 @@ func FuzzClassify(f *testing.F) {
 	for _, text := range []string{
 		"BEGIN ISOLATION LEVEL READ COMMITTED", "SET a.b TO 'c', d", `DEALLOCATE "x"`, "SELECT E'\x95\\'; SET a = 1; --'",
 		"SELECT '\\' /* ' */", "CREATE FUNCTION f() BEGIN ATOMIC END", "DO $$ temp $$", "SELECT set_config('a', b, true)",
-		"/* /* */", "$a$b$", "U&\"\\0061\"", "1e+_0x", "--\r;COMMIT",
+		"/* /* */", "$a$b$", "U&\"\\0061\"", "1e+_0x", "SET A=$$", "--\r;COMMIT", "SET search_path = a, -1, E'\\n'", "SELECT set_config('a', null, false) as x",
 	} {
 		f.Add([]byte(text))
 	}
@@ -25,6 +25,8 @@ func FuzzClassify(f *testing.F) {
 		}
 		st.Name(text)
 		st.Value(text)
+		st.Settings(text)
+		Steps(text, 9)
 		if st.Flags&PlainBegin != 0 && st.Kind != Begin || st.Flags&Multi != 0 && st.Kind != Other {
 			t.Fatalf("%v [%v]", st.Kind, st.Flags)
 		}

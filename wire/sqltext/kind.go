@@ -16,7 +16,7 @@ const (
 	Discard                   // DISCARD ALL
 	DeallocateAll             // DEALLOCATE [PREPARE] ALL
 	Deallocate                // DEALLOCATE [PREPARE] name
-	Set                       // SET [SESSION] name = value, also SET TIME ZONE, NAMES, SCHEMA and ROLE
+	Set                       // SET [SESSION] name = value, also TIME ZONE, NAMES, SCHEMA, ROLE, SESSION AUTHORIZATION and CHARACTERISTICS
 	Reset                     // RESET name; RESET ALL has the name "all"
 	Show                      // SHOW name; SHOW ALL has the name "all"
 	Probe                     // SELECT integer, the health check of drivers

@@ -13,18 +13,19 @@ const (
 	aliasRole
 	aliasIsolation
 	aliasAuthorization
+	aliasCharacteristics
 	aliasAll
 )
 
 var aliasText = [...]string{
 	aliasNone: "", aliasTimeZone: "timezone", aliasNames: "client_encoding", aliasSchema: "search_path",
 	aliasRole: "role", aliasIsolation: "transaction_isolation", aliasAuthorization: "session_authorization",
-	aliasAll: "all",
+	aliasCharacteristics: "session characteristics", aliasAll: "all",
 }
 
 // Name returns what the statement names: the lower-cased parameter of Set,
 // SetLocal, Reset and Show ("timezone" for TIME ZONE, "client_encoding" for
-// NAMES), the prepared statement of Deallocate, the savepoint of RollbackTo,
+// NAMES, "session characteristics" for those, which are several), the prepared statement of Deallocate, the savepoint of RollbackTo,
 // Savepoint and Release, unquoted and with unquoted letters folded. Other kinds have the
 // name "". The text must be the one that was classified.
 func (s Statement) Name(text []byte) string {

@@ -18,6 +18,8 @@ func (c *classifier) set() Kind {
 		scoped = true
 		if scope == kwLocal {
 			kind = SetLocal
+		} else if c.tok == tokWord && (c.kw == kwAuthorization || c.kw == kwCharacteristics) {
+			return c.sessionPhrase()
 		}
 	}
 	if kind == Set && (scoped || !c.transient()) {
@@ -33,6 +35,42 @@ func (c *classifier) set() Kind {
 		return c.assign(kind)
 	}
 	return c.phrase(kind, word)
+}
+
+// sessionPhrase reads what SET SESSION has of its own, from AUTHORIZATION or CHARACTERISTICS on.
+func (c *classifier) sessionPhrase() Kind {
+	c.st.Flags |= Session
+	c.name()
+	if c.accept(kwAuthorization) {
+		return c.authorization(Set)
+	}
+	c.step()
+	if !bytes.EqualFold(c.text(), []byte("as")) {
+		return Other
+	}
+	c.step()
+	if !c.accept(kwTransaction) {
+		return Other
+	}
+	for first := true; first || !c.end(); first = false {
+		if !first && c.tok == tokComma {
+			c.step()
+		}
+		if ok, _ := c.txMode(); !ok {
+			return Other
+		}
+	}
+	c.st.alias = aliasCharacteristics
+	return Set
+}
+
+// authorization reads the role of SET SESSION AUTHORIZATION.
+func (c *classifier) authorization(kind Kind) Kind {
+	c.st.alias = aliasAuthorization
+	if c.accept(kwDefault) || c.kw != kwOn && (c.tok == tokWord || c.tok == tokQuoted || c.isString()) && c.value() {
+		return kind
+	}
+	return Other
 }
 
 // transient reports whether the current word begins SET TRANSACTION or SET
@@ -82,6 +120,10 @@ func (c *classifier) dotted() bool {
 func (c *classifier) phrase(kind Kind, word keyword) Kind {
 	ok := false
 	switch {
+	case word == kwSession && c.tok == tokWord && c.kw == kwAuthorization:
+		c.name()
+		c.step()
+		return c.authorization(kind)
 	case word == kwTime && c.accept(kwZone):
 		c.st.alias = aliasTimeZone
 		ok = c.accept(kwLocal, kwDefault) || c.zone()

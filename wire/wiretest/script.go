@@ -21,7 +21,7 @@ const (
 	FunctionCalls                     // FunctionCall
 	Errors                            // statements that fail
 	Reported                          // SET of parameters that are reported
-	Unreported                        // SET outside transactions of parameters that are not
+	Unreported                        // SET of parameters that are not
 	Discards                          // DISCARD ALL, DEALLOCATE, RESET ALL
 	Listens                           // LISTEN
 	Sleeps                            // statements that take time
@@ -30,6 +30,7 @@ const (
 	Malformed                         // bytes that are not the protocol
 	Own                               // SET, RESET and SHOW of pgweir's own parameters
 	Pinned                            // state of a session beyond its transactions
+	Resets                            // RESET and SET ... TO DEFAULT of parameters that are not reported
 )
 
 // ScriptOptions bounds what Script makes.
@@ -51,15 +52,12 @@ type ScriptOptions struct {
 
 // Script returns a random conversation of one client after its login, realistic
 // or nasty. Every statement but a few shared ones carries an id, every nonce is
-// unique, and the answers depend on nothing but this conversation: of the
-// parameters that are not reported only those are read that were set in the
-// same transaction, or all of them by clients that never set any.
+// unique, and the answers depend on nothing but this conversation.
 func Script(rnd *rand.Rand, o ScriptOptions) []Step {
 	s := &scripter{r: rnd, o: o}
 	if s.o.SleepMS == 0 {
 		s.o.SleepMS = 20
 	}
-	s.setter = s.has(Unreported) && s.chance(3)
 	n := o.Length
 	if n == 0 {
 		n = 1 + rnd.IntN(8)
@@ -82,7 +80,6 @@ type scripter struct {
 	steps  []Step
 	buf    []byte // not yet in a step
 	expect int    // messages sent since the last wait that ReadyForQuery answers
-	setter bool   // sets parameters that are not reported, so never reads them
 	named  map[string]bool
 }
 
@@ -220,7 +217,7 @@ func (s *scripter) rowSize() int {
 
 // reading returns a statement that reads parameters.
 func (s *scripter) reading() string {
-	if !s.setter && s.chance(2) {
+	if s.chance(2) {
 		return pick(s, "whoami all", "show search_path", "show work_mem", "show statement_timeout")
 	}
 	return pick(s, "whoami", "show application_name", "show DateStyle", "show timezone")

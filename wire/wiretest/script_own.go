@@ -7,9 +7,6 @@ import "fmt"
 // them only from then on. The texts are short: of a long one a pooler may see the beginning
 // only.
 func (s *scripter) own() {
-	if !s.setter && s.has(Unreported) {
-		return // it may read all parameters that there are
-	}
 	if s.has(Transactions) {
 		s.query("rollback")
 	}

@@ -33,7 +33,7 @@ func (s *scripter) piece() {
 		{2, CopyOut, s.copyOut},
 		{2, FunctionCalls, s.function},
 		{3, Reported, s.settings},
-		{1, Unreported, s.unreported},
+		{3, Unreported, s.unreported},
 		{1, Discards, s.discard},
 		{1, Own, s.own},
 		{1, Listens, func() { s.query(s.tag("listen news")) }},
@@ -212,23 +212,6 @@ func (s *scripter) settings() {
 		s.query(s.endText())
 	}
 	s.query(s.tag("whoami"))
-}
-
-// unreported changes parameters of which the client is not told.
-func (s *scripter) unreported() {
-	if s.setter {
-		s.query(s.tag(pick(s, "set work_mem = '8MB'", "set search_path = a, b", "set statement_timeout = '50s'",
-			"select set_config('search_path', 'c', false)", "reset all")))
-		return
-	}
-	if !s.has(Transactions) {
-		return
-	}
-	s.query("begin")
-	s.query(s.tag(pick(s, "set local work_mem = '16MB'", "set local search_path to x")))
-	s.query(s.tag("whoami all"))
-	s.query(s.endText())
-	s.query(s.tag("whoami all"))
 }
 
 func (s *scripter) discard() {

@@ -224,6 +224,9 @@ func (o *oracle) beginFirst(m wiretest.Message) wiretest.Message {
 // transcript may end before the oracle's.
 func (o *oracle) strip(got []byte, cut bool) ([]byte, bool) {
 	msgs, rest := wiretest.Messages(got)
+	if cut && len(rest) > 0 && rest[0] == wire.MsgErrorResponse && bytes.Contains(rest, []byte("Mpgweir: ")) {
+		return got[:len(got)-len(rest)], cut // half of a refusal
+	}
 	if len(msgs) == 0 || len(rest) > 0 {
 		return got, cut
 	}

@@ -175,10 +175,10 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 			// RESET returns to the server's defaults, not to the start-up
 			// packet's: a known difference (see the README).
 			c.params = w.startup()
-			script.Without = wiretest.Discards | wiretest.Reported | wiretest.Unreported
+			script.Without = wiretest.Discards | wiretest.Reported | wiretest.Resets
 		}
 		if o.TextLimit < 100 {
-			script.Without |= wiretest.Own | wiretest.Pinned // of a text that is too long only the beginning may be seen
+			script.Without |= wiretest.Own | wiretest.Pinned | wiretest.Unreported // of a text that is too long only the beginning may be seen
 		}
 		if o.Modes {
 			c.mode = relay.Mode(rnd.IntN(modes))
