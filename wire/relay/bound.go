@@ -1,8 +1,6 @@
 package relay
 
 import (
-	"encoding/binary"
-
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/sqltext"
 )
@@ -80,37 +78,11 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 			return n, None
 		}
 	case wire.MsgFunctionCall:
-		if len(m.body()) < 4 && !m.complete() {
-			return 0, None
-		}
-		left, refusal := c.pinFunction(m.body())
-		if refusal != nil {
-			return c.refuseText(m, refusal, p), None
-		}
-		if !largeObjects(m.body()) {
-			s.dirt |= dirtSettings | dirtSession // it may set or lock
-		}
-		s.writes = true
-		s.push(entry{kind: kFunction, left: left})
+		return c.function(m, p), None
 	case wire.MsgFlush:
 		s.unflushed = false
 	}
 	return c.take(m, p, false), None
-}
-
-// largeObjects reports whether a FunctionCall is one of those that libpq makes for large
-// objects: they leave nothing behind their transaction.
-func largeObjects(body []byte) bool {
-	if len(body) < 4 {
-		return false
-	}
-	switch binary.BigEndian.Uint32(body) {
-	case 952, 953, 954, 955, 956, 957, 958, 964, 715, 1004, 3170, 3171, 3172:
-		// lo_open, lo_close, loread, lowrite, lo_lseek, lo_creat, lo_tell, lo_unlink,
-		// lo_create, lo_truncate, lo_lseek64, lo_tell64, lo_truncate64
-		return true
-	}
-	return false
 }
 
 // guessing reports whether what the message means depends on whether an earlier

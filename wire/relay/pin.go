@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -254,25 +253,6 @@ func (c *Client) refuseText(m message, e *wire.Error, p *Plan) int {
 	}
 	c.server.push(q)
 	return c.take(m, p, true)
-}
-
-// pinFunction is changes for a FunctionCall.
-func (c *Client) pinFunction(body []byte) (*leaving, *wire.Error) {
-	if len(body) < 4 {
-		return nil, nil
-	}
-	switch binary.BigEndian.Uint32(body) {
-	case 2880, 2881, 2882, 2883, 2886, 2887, 2888, 2889: // pg_advisory_lock and its kin
-	default:
-		return nil, nil
-	}
-	if e := c.mayPin(PinLock); e != nil {
-		return nil, e
-	}
-	if c.pins == nil {
-		c.pins = &pinState{}
-	}
-	return leavingOf([]sqltext.Change{{Effect: sqltext.MayLock}}), nil
 }
 
 // ran is called when a statement of an entry has run. more says that it will go on.
