@@ -24,6 +24,8 @@ func Advice(reason string) string {
 		return "pgweir can't log in to Postgres. Its log has the server's own words (msg=\"login to server failed\"), and so have SHOW UPSTREAMS and the DETAIL of the error."
 	case "max_client_conn":
 		return "Too many client sessions. Raise max_client_conn (and ulimit -n), or make the applications' pools smaller."
+	case "max_clients":
+		return "A role or database has as many clients as its max_clients allows. SHOW ROLES and SHOW DATABASES say how many there are; raise it, or make the applications' pools smaller."
 	case "max_logins":
 		return "More clients log in at once than max_logins allows. A storm passes; else raise it."
 	case "login_failures":

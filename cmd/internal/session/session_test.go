@@ -20,6 +20,7 @@ type sink struct {
 	paused  bool
 	resumed bool
 	closed  bool
+	unsent  int
 }
 
 func (s *sink) Send(spans [][]byte) int {
@@ -30,7 +31,7 @@ func (s *sink) Send(spans [][]byte) int {
 	}
 	return 0
 }
-func (s *sink) Unsent() int    { return 0 }
+func (s *sink) Unsent() int    { return s.unsent }
 func (s *sink) Pause()         { s.paused = true }
 func (s *sink) Resume()        { s.paused, s.resumed = false, true }
 func (s *sink) Close()         { s.closed = true }
