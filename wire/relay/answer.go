@@ -343,13 +343,17 @@ func (s *Server) parameterStatus(body []byte) (show bool, ev Event) {
 		return false, Broken
 	}
 	if hidden {
+		s.renew(n, v, true) // when the reset is done
 		return false, None
 	}
 	if !s.fifo.empty() && (s.fifo.first().inj == injParams || s.fifo.first().inj == injReset) {
+		s.renew(n, v, false)
 		return false, None // the effect of settings that are known
 	}
 	s.follow(s.holder(), n, v)
-	return s.holder() != nil && (s.fifo.empty() || s.fifo.first().inj == injNone), None
+	show = s.holder() != nil && (s.fifo.empty() || s.fifo.first().inj == injNone)
+	s.renew(n, v, show)
+	return show, None
 }
 
 // ready handles ReadyForQuery.

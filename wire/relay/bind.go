@@ -22,11 +22,9 @@ func (c *Client) Bind(s *Server, p *Plan) {
 	if c.sparing = c.lone != ""; c.sparing {
 		want = c.spared()
 	}
-	if s.applied == want {
-		return
-	}
-	if s.applied.equal(want) {
+	if s.applied == want || s.applied.equal(want) {
 		s.applied = want
+		c.refresh(p)
 		return
 	}
 	sql, safe := settings(s.applied, want, s.accepted)
@@ -76,6 +74,9 @@ func (s *Server) paramsReady(p *Plan) Event {
 		s.accept(s.applied)
 	}
 	c := s.client
+	if c != nil {
+		c.refresh(p)
+	}
 	if c == nil || !c.awaitParams {
 		return None
 	}

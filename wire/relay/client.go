@@ -28,6 +28,7 @@ type Client struct {
 	counts  *Counts
 	want    *Params // settings that the client asked for
 	initial *Params // those of its startup packet
+	told    *Facts  // what it has heard of its servers; nil before its login is done
 	names   names
 	// unnamed is the last unnamed statement, for a Bind in a later transaction.
 	unnamed     *Statement

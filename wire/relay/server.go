@@ -17,6 +17,7 @@ type Shared struct {
 	groups         uint32
 	rest           Counts
 	asked          asked
+	facts          map[uint32]*Facts // by group, those of the last server that was new
 }
 
 // asked is the text of the request for which the last Acquire asked, here because it is
@@ -125,6 +126,7 @@ type Server struct {
 	accepted map[Param]struct{}
 	status   []Param // ParameterStatus as last reported
 	defaults []Param // ParameterStatus at login
+	facts    *Facts  // the same, shared
 	prepared lru
 	unclosed []*prepared // still there because their Close was skipped
 	before   *Params     // applied before the settings that are under way
@@ -139,6 +141,7 @@ const maxAccepted = 512
 func NewServer(shared *Shared, group uint32, status []Param) *Server {
 	return &Server{
 		shared: shared, group: group, tx: wire.Idle, applied: &Params{}, status: status, defaults: status,
+		facts:    shared.factsOf(group, status),
 		accepted: make(map[Param]struct{}),
 		prepared: lru{byKey: make(map[prepKey]*prepared)},
 	}

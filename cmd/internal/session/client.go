@@ -104,8 +104,8 @@ func (cl *Client) Start(now int64) {
 		co.act(now)
 		return
 	}
-	if status := cl.info.welcomes[cl.link.Params().Meaning()]; status != nil && cl.plainName() {
-		cl.welcome(status, now)
+	if known := cl.info.welcomes[cl.link.Params().Meaning()]; known != nil && cl.plainName() {
+		cl.welcome(known, now)
 		return
 	}
 	cl.pause(stopWaiting)
@@ -123,7 +123,7 @@ func (cl *Client) Start(now int64) {
 
 // joined ends the wait of logins with settings of the same meaning as cl's: they
 // are welcome if cl was, else the next of them tries.
-func (cl *Client) joined(status []relay.Param, now int64) {
+func (cl *Client) joined(g *greeting, now int64) {
 	meaning := cl.link.Params().Meaning()
 	others := cl.info.joining[meaning]
 	i := slices.Index(others, cl)
@@ -131,7 +131,7 @@ func (cl *Client) joined(status []relay.Param, now int64) {
 		return
 	}
 	others = slices.Delete(others, i, i+1)
-	if status == nil && len(others) > 0 {
+	if g == nil && len(others) > 0 {
 		cl.info.joining[meaning] = others
 		if i == 0 {
 			others[0].admit(now)
@@ -140,7 +140,7 @@ func (cl *Client) joined(status []relay.Param, now int64) {
 	}
 	delete(cl.info.joining, meaning)
 	for _, o := range others {
-		o.welcome(status, now)
+		o.welcome(g, now)
 	}
 }
 
@@ -370,7 +370,7 @@ func (cl *Client) begin(now int64) {
 // refused.
 func (cl *Client) begun(now int64) {
 	co, sv := cl.core, cl.server
-	status, failure := sv.link.Status(), sv.link.Failure()
+	g, failure := &greeting{sv.link.Status(), sv.link.Facts()}, sv.link.Failure()
 	cl.link.Unbind()
 	cl.server = nil
 	sv.client = nil
@@ -387,17 +387,17 @@ func (cl *Client) begun(now int64) {
 		if len(cl.info.welcomes) >= maxWelcomes {
 			clear(cl.info.welcomes)
 		}
-		cl.info.welcomes[cl.link.Params().Meaning()] = status
+		cl.info.welcomes[cl.link.Params().Meaning()] = g
 	}
-	cl.welcome(status, now)
+	cl.welcome(g, now)
 	if cl.kept == nil {
-		cl.joined(status, now)
+		cl.joined(g, now)
 	}
 }
 
 // welcome ends the login. It writes by itself, not by the core's plan: it may
 // come in the middle of other work.
-func (cl *Client) welcome(status []relay.Param, now int64) {
+func (cl *Client) welcome(g *greeting, now int64) {
 	if cl.ended {
 		return
 	}
@@ -407,15 +407,16 @@ func (cl *Client) welcome(status []relay.Param, now int64) {
 	}
 	want := cl.link.Params()
 	if !cl.plainName() { // as the server reported it
-		for _, s := range status {
+		for _, s := range g.status {
 			if s.Name == "application_name" {
 				want = relay.NewParams([]relay.Param{s})
 			}
 		}
 	}
 	cl.login = false
+	cl.link.Told(g.facts)
 	cl.group.Traffic.Logins++
-	if cl.conn.Send([][]byte{appendWelcome(nil, status, want, cl.key)}) > 0 {
+	if cl.conn.Send([][]byte{appendWelcome(nil, g.status, want, cl.key)}) > 0 {
 		cl.pause(stopSelf)
 	}
 	cl.resume(stopWaiting)

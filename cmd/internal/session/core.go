@@ -84,11 +84,11 @@ type KeyInfo struct {
 	// no server is sent away to prove something else. Owned by the Env.
 	LogInAgain bool
 
-	group    uint32                   // unique among all keys of the process
-	joining  map[uint64][]*Client     // logins that wait for another one with settings of the same meaning
-	welcomes map[uint64][]relay.Param // ParameterStatus by the meaning of the settings
-	status   []relay.Param            // what the last login was told
-	failure  *wire.Error              // why the last login failed; nil after one that did not
+	group    uint32               // unique among all keys of the process
+	joining  map[uint64][]*Client // logins that wait for another one with settings of the same meaning
+	welcomes map[uint64]*greeting // by the meaning of the settings
+	status   []relay.Param        // what the last login was told
+	failure  *wire.Error          // why the last login failed; nil after one that did not
 	failedAt int64
 	minimum  int // servers kept open
 }
@@ -100,6 +100,12 @@ func (k *KeyInfo) learn(status []relay.Param) {
 		clear(k.welcomes)
 		k.status = status
 	}
+}
+
+// greeting is what a client is told at the end of its login.
+type greeting struct {
+	status []relay.Param // ParameterStatus
+	facts  *relay.Facts  // of the server that has reported it
 }
 
 type keyName struct{ database, role string }
@@ -122,7 +128,7 @@ func (co *Core) Key(database, role string) *KeyInfo {
 	if k == nil {
 		k = &KeyInfo{
 			Key: admission.Key(len(co.keys)), Database: database, Role: role,
-			group: co.shared.NewGroup(), welcomes: make(map[uint64][]relay.Param), joining: make(map[uint64][]*Client),
+			group: co.shared.NewGroup(), welcomes: make(map[uint64]*greeting), joining: make(map[uint64][]*Client),
 		}
 		co.keys = append(co.keys, k)
 		co.byKey[n] = k
