@@ -343,6 +343,8 @@ func TestWarningsOfTheGuard(t *testing.T) {
 		{"[role.\"*\"]\nmax_class = \"critical_plus\"\n", "lets every role ask"},
 		{"[role.x]\nmax_class = \"critical_plus\"\npromote_share = \"0%\"\n", "lets nothing rise"},
 		{"[role.x]\npromote_share = \"0%\"\n", ""},
+		{"[role.x]\nceiling = true\n", "has nothing to enforce"},
+		{"[role.x]\nceiling = true\nlock_timeout = \"1s\"\n", ""},
 		{"[[rate]]\nper = \"role\"\nrate = \"10/s\"\nescalation = \"block\"\nburst = 20\n", ""},
 		{"[[rate]]\nper = \"role\"\nrate = \"10/s\"\nescalation = \"block\"\n", "write how many are right"},
 		{"[[rate]]\nper = \"tenant\"\nrate = \"10/s\"\nescalation = \"block\"\nburst = 20\n", "one tenant's behaviour"},

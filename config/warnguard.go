@@ -82,6 +82,9 @@ func (c *Config) warnOfRole(r *Role) {
 	if r.Name == schema.AnyName && r.MaxClass == admission.CriticalPlus {
 		c.warn(`role "*": max_class = "critical_plus" lets every role ask not to be refused, and then nobody can make room for anybody`)
 	}
+	if r.Ceiling && r.StatementTimeout.IsNone() && r.TransactionTimeout.IsNone() && r.IdleTransactionTimeout.IsNone() && r.LockTimeout.IsNone() {
+		c.warn(`role %q: ceiling = true has nothing to enforce without a timeout`, r.Name)
+	}
 	_, asks := c.origin[document.Dotted(schema.RoleKind, r.Name)+".max_class"]
 	if asks && r.PromoteShare == 0 && r.MaxClass < admission.Sheddable {
 		c.warn(`role %q: promote_share = "0%%" lets nothing rise above its workload's class, whatever max_class = %q allows`, r.Name, r.MaxClass)

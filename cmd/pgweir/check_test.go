@@ -158,6 +158,13 @@ max_class = "critical_plus"
 promote_share = "100%"
 [role.reporting]
 max_class = "sheddable_plus"
+statement_timeout = "60s"
+lock_timeout = "2500ms"
+ceiling = true
+max_clients = 40
+max_server_connections = 5
+[role.batch]
+transaction_timeout = "1h"
 [[rate]]
 name = "free plan"
 per = "tenant"

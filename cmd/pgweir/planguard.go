@@ -79,6 +79,9 @@ func (p *planner) roles(c *config.Config) {
 	line := func(name string, r config.Role) {
 		p.line(word, "%s: %s at most, and no more than %v of its work above the class of its workload", name, r.MaxClass, r.PromoteShare)
 		word = ""
+		if limits := roleLimits(r); limits != "" {
+			p.line("", "%s", limits)
+		}
 	}
 	for _, r := range c.Roles {
 		if r.Name != "*" {
@@ -86,6 +89,38 @@ func (p *planner) roles(c *config.Config) {
 		}
 	}
 	line("every other", c.RoleOf("*"))
+}
+
+// roleLimits tells how long the work of a role may take, and what it may have.
+func roleLimits(r config.Role) string {
+	var list []string
+	for _, t := range []struct {
+		name string
+		d    config.Duration
+	}{
+		{"statement_timeout", r.StatementTimeout},
+		{"transaction_timeout", r.TransactionTimeout},
+		{"idle_in_transaction_session_timeout", r.IdleTransactionTimeout},
+		{"lock_timeout", r.LockTimeout},
+	} {
+		if t.d > 0 {
+			list = append(list, fmt.Sprintf("%s %v", t.name, t.d))
+		}
+	}
+	if len(list) > 0 {
+		how := "unless its sessions set them otherwise"
+		if r.Ceiling {
+			how = "whatever its sessions set"
+		}
+		list[len(list)-1] += ", " + how
+	}
+	if r.MaxClients > 0 {
+		list = append(list, fmt.Sprintf("%d clients", r.MaxClients))
+	}
+	if r.MaxServerConnections > 0 {
+		list = append(list, fmt.Sprintf("%d server connections", r.MaxServerConnections))
+	}
+	return strings.Join(list, "; ")
 }
 
 // rates writes what each rate means.

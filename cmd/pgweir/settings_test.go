@@ -9,6 +9,7 @@ import (
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/config"
 )
 
@@ -40,6 +41,14 @@ rate = [
 [role.a]
 max_class = "critical_plus"
 promote_share = "5%"
+[role.c]
+statement_timeout = "1s"
+ceiling = true
+transaction_timeout = "2s"
+idle_in_transaction_session_timeout = "3s"
+lock_timeout = "4s"
+max_clients = 5
+max_server_connections = 6
 `)
 	if !s.AsPgBouncer {
 		t.Error("compat is lost")
@@ -79,6 +88,21 @@ promote_share = "5%"
 	}
 	if a, b := s.RoleOf("a"), s.RoleOf("b"); a != (proxy.Role{MaxClass: admission.CriticalPlus, PromoteShare: 0.05}) || b != (proxy.Role{PromoteShare: 0.3}) {
 		t.Error(a, b)
+	}
+	c := proxy.Role{
+		PromoteShare: 0.3, Ceiling: true, MaxClients: 5, MaxServers: 6,
+		Timeouts: [session.Timeouts]time.Duration{
+			session.StatementTimeout: time.Second, session.TransactionTimeout: 2 * time.Second,
+			session.IdleTimeoutInTx: 3 * time.Second, session.LockTimeout: 4 * time.Second,
+		},
+	}
+	if got := s.RoleOf("c"); got != c {
+		t.Errorf("%+v, want %+v", got, c)
+	}
+	for _, w := range s.Workloads {
+		if w.Uncapped != (w.Name == "tools") {
+			t.Errorf("workload %s: uncapped %v", w.Name, w.Uncapped)
+		}
 	}
 }
 
