@@ -178,7 +178,10 @@ func (f *fake) serve(conn net.Conn) {
 		return
 	}
 	start, ok := p.(*wire.Startup)
-	if !ok {
+	if !ok { // a request for encryption
+		if l := f.take(&f.atLogin); l != nil {
+			l(conn, nil)
+		}
 		return
 	}
 	f.mu.Lock()

@@ -20,7 +20,7 @@ type court struct {
 	liar *fake
 }
 
-func convene(t *testing.T) *court {
+func convene(t *testing.T, top ...string) *court {
 	t.Helper()
 	c := &court{liar: startFake(t)}
 	honest := startFake(t)
@@ -28,7 +28,7 @@ func convene(t *testing.T) *court {
 	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.stand = start(t, fmt.Sprintf(`
+	c.stand = start(t, strings.Join(top, "")+fmt.Sprintf(`
 [log]
 level = "debug"
 [auth]
