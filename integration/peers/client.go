@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/pgweir/pgweir/integration/pgtest"
+	"github.com/pgweir/pgweir/wire/scram"
 )
 
 // client is a connection that does not look at what it is sent: a real driver would cost
@@ -20,21 +21,32 @@ type client struct {
 	conn    net.Conn
 	timeout time.Duration // for each answer
 	answer  answer
+	keys    *scram.Keys // of the password; nil without one
 }
 
-// dial logs in to the bench database. from is a local address, or nil for any; each
-// answer has to come within timeout.
-func dial(addr string, from net.Addr, timeout time.Duration) (*client, error) {
+// dial logs in to the bench database, over TLS and by SCRAM if the pooler is to be talked to
+// so. from is a local address, or nil for any; each answer has to come within timeout.
+func (p *pooler) dial(from net.Addr, timeout time.Duration) (*client, error) {
 	d := net.Dialer{LocalAddr: from, Timeout: timeout}
-	conn, err := d.Dial("tcp", addr)
+	conn, err := d.Dial("tcp", p.Addr())
 	if err != nil {
 		return nil, err
 	}
-	c := &client{conn: conn, timeout: timeout}
-	err = c.run(make([]byte, 4096), &pgproto3.StartupMessage{
+	c := &client{conn: conn, timeout: timeout, keys: p.keys}
+	if p.secure {
+		err = c.encrypt()
+	}
+	start := &pgproto3.StartupMessage{
 		ProtocolVersion: pgproto3.ProtocolVersionNumber,
 		Parameters:      map[string]string{"user": pgtest.Superuser, "database": "bench"},
-	})
+	}
+	switch {
+	case err != nil:
+	case p.keys != nil:
+		err = c.prove(start)
+	default:
+		err = c.run(make([]byte, 4096), start)
+	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestConfigurationOfPgweirIsValid(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range pgweirFiles(6432, pgtest.Endpoint{Host: "127.0.0.1", Port: 5432}, dir) {
+	for name, text := range pgweirFiles(&site{port: 6432, upstream: pgtest.Endpoint{Host: "127.0.0.1", Port: 5432}, dir: dir, cert: "x", key: "y", verifier: "z"}) {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -29,7 +29,7 @@ func TestConfigurationsNameBothPorts(t *testing.T) {
 		if k.files == nil {
 			continue
 		}
-		files := k.files(21001, pgtest.Endpoint{Host: "127.0.0.1", Port: 21002}, "/some/dir")
+		files := k.files(&site{port: 21001, upstream: pgtest.Endpoint{Host: "127.0.0.1", Port: 21002}, dir: "/some/dir"})
 		text := files[k.config]
 		for _, port := range []string{"21001", "21002"} {
 			if !strings.Contains(text, port) {

@@ -15,6 +15,7 @@ import (
 	"github.com/pgweir/pgweir/integration/child"
 
 	"github.com/pgweir/pgweir/integration/pgtest"
+	"github.com/pgweir/pgweir/wire/scram"
 )
 
 // startBound is how long a pooler may take to serve its first query.
@@ -39,8 +40,10 @@ type contender struct {
 type pooler struct {
 	contender
 	pgtest.Endpoint
-	proc *child.Process // nil for postgres
-	dir  string
+	proc   *child.Process // nil for postgres
+	dir    string
+	keys   *scram.Keys // with which our clients prove the password; nil: they need not
+	secure bool        // our clients encrypt
 }
 
 // parseContender reads "kind" or "kind=binary" into what can be started.
@@ -81,7 +84,12 @@ func relabel(all []contender) {
 // begin starts a contender in front of the server at upstream and waits until it has
 // served a query.
 func (l *lab) begin(ctx context.Context, c contender, upstream pgtest.Endpoint, cores []int) (*pooler, error) {
-	p := &pooler{contender: c, Endpoint: upstream}
+	return l.beginWith(ctx, c, site{upstream: upstream}, cores)
+}
+
+// beginWith is begin with what else the site has; port and directory are made here.
+func (l *lab) beginWith(ctx context.Context, c contender, s site, cores []int) (*pooler, error) {
+	p := &pooler{contender: c, Endpoint: s.upstream, keys: s.keys}
 	if c.kind.name == "postgres" {
 		return p, nil
 	}
@@ -89,7 +97,7 @@ func (l *lab) begin(ctx context.Context, c contender, upstream pgtest.Endpoint, 
 	if p.Port, err = pgtest.FreePort(); err != nil {
 		return nil, err
 	}
-	inside, err := l.prepare(p, upstream)
+	inside, err := l.prepare(p, s)
 	if err != nil {
 		return nil, err
 	}
@@ -112,12 +120,13 @@ func (l *lab) begin(ctx context.Context, c contender, upstream pgtest.Endpoint, 
 
 // prepare makes the pooler's directory and configuration, which its account can read, and
 // returns the path of the configuration as the process will see it.
-func (l *lab) prepare(p *pooler, upstream pgtest.Endpoint) (string, error) {
+func (l *lab) prepare(p *pooler, s site) (string, error) {
 	var err error
 	if p.dir, err = os.MkdirTemp(filepath.Join("/", p.root, os.TempDir()), "pgweir-peers-"); err != nil {
 		return "", err
 	}
-	for name, text := range p.kind.files(p.Port, upstream, strings.TrimPrefix(p.dir, p.root)) {
+	s.port, s.dir = p.Port, strings.TrimPrefix(p.dir, p.root)
+	for name, text := range p.kind.files(&s) {
 		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644); err != nil {
 			return "", err
 		}
@@ -155,7 +164,7 @@ func (p *pooler) awaitReady(ctx context.Context) error {
 
 // try runs one query.
 func (p *pooler) try() error {
-	c, err := dial(p.Addr(), nil, startBound)
+	c, err := p.dial(nil, startBound)
 	if err != nil {
 		return err
 	}
@@ -196,9 +205,9 @@ type kind struct {
 	program string // its path in a Debian tree
 	config  string // name of the file that args names
 	stop    syscall.Signal
-	version []string                                                                      // arguments that make it print its version
-	args    func(config string) []string                                                  // to serve
-	files   func(port int, upstream pgtest.Endpoint, dir string) (text map[string]string) // by name
+	version []string                             // arguments that make it print its version
+	args    func(config string) []string         // to serve
+	files   func(*site) (text map[string]string) // by name
 }
 
 // kinds are the contenders known.

@@ -64,7 +64,7 @@ func measureCopy(ctx context.Context, l *lab, e *experiment) error {
 // copyOut logs in, reads one COPY of mb megabytes and returns the bytes received. after
 // is drain's.
 func copyOut(p *pooler, mb int, after func(sum int64)) (int64, error) {
-	c, err := dial(p.Addr(), nil, answerBound)
+	c, err := p.dial(nil, answerBound)
 	if err != nil {
 		return 0, err
 	}

@@ -33,11 +33,16 @@ func measureCPU(ctx context.Context, l *lab, e *experiment) error {
 		return err
 	}
 	defer l.endPoolers()
+	return l.cpuCells(ctx, e, poolers)
+}
+
+// cpuCells runs every protocol with every number of clients.
+func (l *lab) cpuCells(ctx context.Context, e *experiment, poolers []*pooler) error {
 	rounds := l.roundsOr(10)
 	for _, mode := range l.modes {
 		for _, clients := range l.clients {
 			cell := fmt.Sprintf("%s %d", mode, clients)
-			l.progress("cpu: %s clients, %d rounds of %v", cell, rounds, l.duration)
+			l.progress("%s clients, %d rounds of %v", cell, rounds, l.duration)
 			b := bench{mode: mode, clients: clients, threads: min(l.threads, clients)}
 			for _, p := range poolers {
 				if _, err := l.pgbench(ctx, p, b, warmUp); err != nil {
@@ -81,6 +86,7 @@ type bench struct {
 	mode             string
 	clients, threads int
 	logPrefix        string // of files with each transaction's latency; empty: none
+	rate             int    // transactions per second in all; 0: as many as it can
 }
 
 // benchResult is what pgbench says in the end.
@@ -96,6 +102,9 @@ func (l *lab) pgbench(ctx context.Context, p *pooler, b bench, d time.Duration) 
 	args := []string{
 		"-n", "-S", "-M", b.mode, "-c", strconv.Itoa(b.clients), "-j", strconv.Itoa(b.threads),
 		"-T", strconv.Itoa(int(d / time.Second)),
+	}
+	if b.rate > 0 {
+		args = append(args, "-R", strconv.Itoa(b.rate))
 	}
 	if b.logPrefix != "" {
 		args = append(args, "--log", "--log-prefix", b.logPrefix)

@@ -24,6 +24,9 @@ func goals() []goal {
 		{experiment: "copy", metric: cpuPerMB, ratio: true, bound: 0.6},
 		{experiment: "idle", cell: " 0", metric: memoryPerClient, bound: 2},
 		{experiment: "idle", metric: idleWakeups, bound: 0},
+		{experiment: "tls", metric: cpuPerTx, ratio: true, bound: 0.8},
+		{experiment: "tlsidle", cell: "small queries", metric: memoryPerClient, bound: 15},
+		{experiment: "tlsidle", metric: idleWakeups, bound: 0},
 		{experiment: "slow", metric: memoryGrowth, bound: 1},
 	}
 }

@@ -153,7 +153,7 @@ func (p *pooler) settle(i, statements int) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := dial(p.Addr(), from, idleAnswer)
+	c, err := p.dial(from, idleAnswer)
 	if err != nil {
 		return nil, err
 	}

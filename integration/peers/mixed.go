@@ -139,7 +139,7 @@ func copyAround(p *pooler, mb int) func() (int64, error) {
 
 // copyOn is one client: COPY after COPY on one connection until over.
 func copyOn(p *pooler, mb int, sum *atomic.Int64, over *atomic.Bool) error {
-	c, err := dial(p.Addr(), nil, answerBound)
+	c, err := p.dial(nil, answerBound)
 	if err != nil {
 		return err
 	}

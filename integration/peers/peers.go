@@ -57,6 +57,10 @@ func experiments() []experimentKind {
 		{"idle", "clients that logged in, ran something, and stay", measureIdle},
 		{"slow", "a long COPY to a slow client", measureSlow},
 		{"mixed", "pgbench -S beside four COPYs", measureMixed},
+		{"tls", "CPU per transaction of pgbench -S, clients encrypt", measureTLS},
+		{"tlsidle", "clients that encrypt, ran something, and stay", measureTLSIdle},
+		{"login", "logins over TLS with SCRAM", measureLogins},
+		{"storm", "pgbench -S while others log in over TLS with SCRAM", measureStorm},
 	}
 }
 

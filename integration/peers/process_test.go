@@ -37,7 +37,7 @@ func TestSatloadAgainstItself(t *testing.T) {
 		}
 	}
 	// The fake is more than the one statement: what a pooler does to its servers works, too.
-	c, err := dial(g.Addr(), nil, 10*time.Second)
+	c, err := (&pooler{Endpoint: g.Endpoint}).dial(nil, 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

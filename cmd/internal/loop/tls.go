@@ -57,6 +57,7 @@ type Bridge struct {
 	mayRead  bool   // this turn's one read has not happened
 	eof      bool   // the peer's end of file has been read
 	batching bool   // collect records in enc
+	drained  bool   // crypto/tls has no whole record left of what it read before adoption
 
 	// Where in the stream of records the next byte for crypto/tls stands.
 	head  [recordHeader]byte
@@ -165,6 +166,13 @@ func (b *Bridge) advance(p []byte) {
 	}
 }
 
+// spent reports, after a read that has brought all that there was room for, that crypto/tls
+// can have nothing more in this turn: it is given one record at a time, and the last one has
+// been read.
+func (b *Bridge) spent() bool {
+	return b.drained && len(b.in) == 0 && !b.eof && (!b.mayRead || b.c.flags&fReadable == 0)
+}
+
 // keep moves what is left of in out of the shared buffer.
 func (b *Bridge) keep() {
 	if len(b.in) == 0 || b.stash != nil {
@@ -195,7 +203,11 @@ func (l *Loop) readTLS(c *Conn) {
 		var m int
 		m, err = br.t.Read(b[n:]) // data and an error may come together
 		n += m
+		if err == nil && n < len(b) && br.spent() {
+			err = errAgain // what Read would say, for a good part of its price
+		}
 	}
+	br.drained = br.drained || err == errAgain
 	br.keep()
 	c.flags &^= fMore
 	if err != errAgain {
