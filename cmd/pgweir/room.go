@@ -150,7 +150,14 @@ func (g *guard) ask(ctx context.Context, u *config.Upstream) (config.Facts, erro
 	o := hostOptions(u)
 	o.Log = g.log
 	r := upstream.Request{Database: u.URL.Database, Role: u.URL.User, Passwords: upstream.Fixed(u.URL.Password.Reveal())}
-	f, err := upstream.New(o).Ask(ctx, r, g.own(ctx, u.Name)...)
+	var f upstream.Facts
+	var err error
+	ask := func() { f, err = upstream.New(o).Ask(ctx, r, g.own(ctx, u.Name)...) }
+	if g.Proxy == nil {
+		ask()
+	} else if busy := g.WithOwnConn(ctx, u.Name, ask); busy != nil {
+		err = busy
+	}
 	if err != nil {
 		return config.Facts{}, err
 	}

@@ -24,6 +24,9 @@ func (d *Decoder) checkAuth() {
 		d.complainAt("auth.auth_file", d.placeOf("auth.auth_file"), fmt.Sprintf(`is "none", and auth_type = %q needs roles with passwords`, a.Type),
 			`Write auth_file = "userlist.txt", or an auth_query.`)
 	}
+	if t := &d.File.TLS; a.Type == schema.Cert && d.Fine("tls.sslmode", "tls.cert_file", "tls.key_file", "tls.ca_file") && (!t.Enabled() || t.CAFile == "") {
+		d.complainAt("auth.auth_type", d.placeOf("auth.auth_type"), `"cert" needs clients with certificates, and [tls] asks for none`, "Write cert_file, key_file and ca_file in [tls].")
+	}
 	d.checkAuthQuery(a, passwords)
 	d.checkRuleFiles(a)
 }

@@ -130,7 +130,11 @@ func (ca *candidate) password(m login.Method) error {
 // method finds out how the client is to prove who it is.
 func (ca *candidate) method(q *hba.Query) (method, error) {
 	if ca.a.HBA == nil {
-		return method{Method: ca.a.Method, mapName: ca.a.Map}, nil
+		m := method{Method: ca.a.Method, mapName: ca.a.Map}
+		if m.Method == login.Cert {
+			m.clientCert = hba.VerifyFull
+		}
+		return m, nil
 	}
 	r, err := ca.a.HBA.Match(q)
 	switch {

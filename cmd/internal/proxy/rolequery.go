@@ -98,6 +98,20 @@ func (up *cluster) askRole(ctx context.Context, a asked, role string) (roster.Ro
 	return out, nil
 }
 
+// WithOwnConn calls f when an upstream's connection for pgweir's own queries is free, and keeps
+// it from others meanwhile: f may have one to that Postgres. Without such an upstream, or
+// with nothing in its reserve, f is called at once. The error is ctx's.
+func (px *Proxy) WithOwnConn(ctx context.Context, upstream string, f func()) error {
+	if up := px.upstream(upstream); up != nil && up.o.Load().control() > 0 {
+		if err := up.own.take(ctx); err != nil {
+			return err
+		}
+		defer up.own.leave()
+	}
+	f()
+	return nil
+}
+
 // readRole reads the answer to roleQuery.
 func readRole(rows [][]*string, now time.Time) (r roster.Role, err error) {
 	for _, row := range rows {
