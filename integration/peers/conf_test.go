@@ -12,14 +12,14 @@ import (
 
 func TestConfigurationOfPgweirIsValid(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range pgweirFiles(&site{port: 6432, upstream: pgtest.Endpoint{Host: "127.0.0.1", Port: 5432}, dir: dir, cert: "x", key: "y", verifier: "z"}) {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	files := pgweirFiles(&site{port: 6432, upstream: pgtest.Endpoint{Host: "127.0.0.1", Port: 5432}, dir: dir, cert: "x", key: "y", verifier: "z"})
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, problems := config.LoadEnv(path, func(string) string { return "" }); len(problems) > 0 {
-			t.Errorf("%v in\n%s", problems, text)
-		}
+	}
+	if _, problems := config.LoadEnv(filepath.Join(dir, "pgweir.toml"), func(string) string { return "" }); len(problems) > 0 {
+		t.Errorf("%v in\n%s", problems, files["pgweir.toml"])
 	}
 }
 
