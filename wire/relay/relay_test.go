@@ -19,6 +19,7 @@ type rig struct {
 	next    int
 	out     []byte // what the client was told
 	bound   *rigServer
+	kept    *rigServer // what the client has left something on
 	grants  int
 	watch   func(toServer []byte)
 }
@@ -55,8 +56,10 @@ func (r *rig) send(in []byte) {
 		switch ev {
 		case Acquire:
 			r.grants++
-			r.bound = r.servers[r.next%len(r.servers)]
 			r.next++
+			if r.bound = r.kept; r.kept == nil {
+				r.bound = r.servers[r.next%len(r.servers)]
+			}
 			p.Reset()
 			r.client.Bind(r.bound.s, &p)
 			r.deliver(&p)
@@ -107,6 +110,13 @@ func (r *rig) serve() {
 				if s := r.client.Server(); s != nil {
 					r.client.Unbind()
 				}
+				if r.client.Pinned() != 0 {
+					r.client.Keep(r.bound.s)
+					r.kept, r.bound = r.bound, nil
+					continue
+				}
+				r.client.Keep(nil)
+				r.kept = nil
 				if r.bound.s.Dirty() {
 					var p Plan
 					r.bound.s.Clean(&p)

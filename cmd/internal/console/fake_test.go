@@ -195,7 +195,7 @@ func sampleGuard() *fakeGuard {
 		Memory:   []proxy.MemoryState{{Name: "clients", Size: 1300, Used: 40, Bytes: 52_000}, {Name: "statements", Used: 12, Bytes: 9000}},
 	}
 	w := proxy.WorkloadState{
-		Name: "api", Upstream: "main", Mode: "transaction", Clients: 38, Share: 0.6, Part: 37.2, Running: 30, Held: 3, Lent: 2, Borrowed: 0.125,
+		Name: "api", Upstream: "main", Mode: "transaction", Clients: 38, Share: 0.6, Part: 37.2, Running: 30, Held: 3, Pinned: 1, MaxPinned: 3, Pins: 12, Lent: 2, Borrowed: 0.125,
 		Waiting: 9, MaxWaiting: 1000, MaxWait: 2 * time.Second, Oldest: 1500 * time.Millisecond, DrainRate: 812.345, Granted: 1100, Withdrawn: 5,
 		Traffic: traffic,
 	}
@@ -260,7 +260,10 @@ func sampleClients() []proxy.ClientState {
 			TLS: "TLSv1.3/TLS_AES_128_GCM_SHA256/ECDH=X25519", ServerName: "db.example", Prepared: 12, CancelPID: 4711,
 		},
 		{ID: 8, Database: "shop", Role: "app", Application: "wéb\xff\x00", Workload: "api", Upstream: "main", State: "waiting", Address: "unix", Connected: at, Requested: noon(), Wait: 1500001 * time.Microsecond},
-		{ID: 9, Database: "shop", Role: "app", State: "idle", Address: "::1", Port: 1, Connected: at},
+		{
+			ID: 9, Database: "shop", Role: "app", State: "idle", Address: "::1", Port: 1, Connected: at,
+			Server: 4, ServerPID: 100, Pinned: "listen,lock", PinnedFor: 90 * time.Second, Silent: 1500 * time.Millisecond,
+		},
 		{ID: 10, State: "login", Address: "10.1.0.10", Port: 5, Connected: at},
 	}
 }
@@ -272,7 +275,7 @@ func sampleServers() []proxy.ServerState {
 			ID: 3, Upstream: "main", Database: "shop", Role: "app", State: "active", Address: "10.0.0.5", Port: 5432, LocalAddress: "10.0.0.1", LocalPort: 50000,
 			Connected: at, Requested: noon(), Since: 20 * time.Millisecond, Client: 7, PID: 99, Prepared: 4, Application: "web-1",
 		},
-		{ID: 4, Upstream: "main", Database: "shop", Role: "app", State: "held", Client: 11, PID: 100, Connected: at, CloseNeeded: true},
+		{ID: 4, Upstream: "main", Database: "shop", Role: "app", State: "held", Client: 11, PID: 100, Connected: at, CloseNeeded: true, Pinned: "listen,lock"},
 		{ID: 5, Upstream: "main", Database: "shop", Role: "app", State: "idle", PID: 101, Connected: at},
 		{ID: 6, Upstream: "main", Database: "shop", Role: "app", State: "login"},
 	}

@@ -17,7 +17,7 @@ func guardViews() []view {
 			name: "WORKLOADS", what: "who may run, who waits and who is refused, by workload; shares and loans in slots",
 			columns: columns("workload", "upstream", "pool_mode", "#clients", "~share", "~part", "#running", "#held", "~lent", "~borrowed",
 				"#waiting", "#max_waiting", "#oldest_ms", "#max_wait_ms", "~drain_rate", "#granted", "#withdrawn", "#refused", "refused_by",
-				"#granted_p99_us", "#refused_p99_us", "#goodput", "#wasted", "#wasted_ms"),
+				"#granted_p99_us", "#refused_p99_us", "#goodput", "#wasted", "#wasted_ms", "#pinned", "#max_pinned", "#pins"),
 			rows: snapshotRows(workloads),
 		},
 		{
@@ -37,6 +37,12 @@ func guardViews() []view {
 			name: "TENANTS", what: "whose work competes: the 100 tenants with the most waiters, then the most time on slots; those of whom nobody waits are soon forgotten",
 			columns: columns("workload", "upstream", "class", "user", "tenant", "#waiting", "#running", "#served_ms", "#granted", "#refused"),
 			rows:    tenants,
+		},
+		{
+			name: "PINS", what: "who keeps a server between transactions for what is left there: LISTEN, temporary tables and the like; since when, and how long it has said nothing",
+			columns: columns("workload", "upstream", "database", "user", "application_name", "addr", "#port", "state", "pinned", "#pinned_ms",
+				"#silent_ms", "#remote_pid", "link", "#id"),
+			rows: pins,
 		},
 		{
 			name: "ROLES", what: "what roles may ask for: their highest class, how much of their work may be above the class of its workload, how long it may take, and what was stopped for that",
@@ -100,7 +106,7 @@ func workloads(q *query, s *proxy.Snapshot) error {
 		r.fraction(w.Share, w.Part).count(w.Running, w.Held).fraction(w.Lent, w.Borrowed)
 		r.count(w.Waiting, w.MaxWaiting).millis(w.Oldest).millis(w.MaxWait).fraction(w.DrainRate)
 		r.total(w.Granted, w.Withdrawn, total).text(by).total(p99(&w.GrantWaits), p99(&w.RefusalWaits))
-		r.total(w.Traffic.Goodput, w.Traffic.Wasted).millis(w.Traffic.WastedTime)
+		r.total(w.Traffic.Goodput, w.Traffic.Wasted).millis(w.Traffic.WastedTime).count(w.Pinned, w.MaxPinned).total(w.Pins)
 		if err := q.end(r); err != nil {
 			return err
 		}

@@ -23,12 +23,12 @@ func socketViews() []view {
 	return []view{
 		{
 			name: "CLIENTS", what: "client sessions", theirs: theirs,
-			columns: columns(append(socketNames(), "workload", "upstream", "#transaction", "#cancel_pid", "sni")...),
+			columns: columns(append(socketNames(), "workload", "upstream", "#transaction", "#cancel_pid", "sni", "pinned")...),
 			rows:    func(ctx context.Context, q *query) error { return clients(ctx, q, "", false) },
 		},
 		{
 			name: "SERVERS", what: "server connections", theirs: theirs,
-			columns: columns(append(socketNames(), "upstream", "#held", "#state_ms")...),
+			columns: columns(append(socketNames(), "upstream", "#held", "#state_ms", "pinned")...),
 			rows:    func(ctx context.Context, q *query) error { return servers(ctx, q, "", false) },
 		},
 		{
@@ -66,7 +66,7 @@ func clients(ctx context.Context, q *query, prefix string, busy bool) error {
 			if prefix != "" {
 				r.number(0, 0, 0, 0, 0, 0, 0)
 			} else {
-				r.text(c.Workload).text(c.Upstream).flag(c.Transaction).number(int64(c.CancelPID)).text(c.ServerName)
+				r.text(c.Workload).text(c.Upstream).flag(c.Transaction).number(int64(c.CancelPID)).text(c.ServerName).text(c.Pinned)
 			}
 			if err := q.end(r); err != nil {
 				return err
@@ -95,7 +95,7 @@ func servers(ctx context.Context, q *query, prefix string, busy bool) error {
 		if prefix != "" {
 			r.number(0, 0, 0, 0, 0, 0, 0)
 		} else {
-			r.text(v.Upstream).flag(v.State == "held").millis(v.Since)
+			r.text(v.Upstream).flag(v.State == "held").millis(v.Since).text(v.Pinned)
 		}
 		if err := q.end(r); err != nil {
 			return err

@@ -153,6 +153,8 @@ type WorkloadState struct {
 	Part                 float64 // the same in slots
 	Running              int     // slots in use
 	Held                 int     // connections that its sessions keep
+	Pinned, MaxPinned    int     // of these for what is left on them, and how many may be
+	Pins                 uint64  // how often that was
 	Lent, Borrowed       float64 // slots
 	Waiting              int
 	MaxWaiting           int
@@ -303,6 +305,10 @@ type ClientState struct {
 	ServerName                                      string        // that it has asked for (SNI); "" = none
 	Prepared                                        int           // names of prepared statements
 	CancelPID                                       uint32        // the process id in its cancel key
+	Pinned                                          string        // for what it keeps its server: "listen,temp"; "" = it does not
+	PinnedFor                                       time.Duration // since when
+	Silent                                          time.Duration // since it last said something
+	ServerPID                                       uint32        // of its server's backend
 }
 
 // ServerState is one server connection.
@@ -320,4 +326,5 @@ type ServerState struct {
 	Prepared                 int
 	Application              string // of its client
 	CloseNeeded              bool   // it is closed when it comes back
+	Pinned                   string // for what its client keeps it
 }

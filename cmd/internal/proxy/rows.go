@@ -57,8 +57,15 @@ func (px *Proxy) clientRow(cl *session.Client, now int64, wall time.Time) Client
 	if cl.State() == session.Waiting {
 		c.Wait = time.Duration(now - cl.Requested())
 	}
+	c.Silent = time.Duration(now - cl.Seen())
 	if sv := cl.Server(); sv != nil {
 		c.Server = serverID(sv.Pool())
+		if b, ok := sv.Tag.(*backend); ok {
+			c.ServerPID = b.pid
+		}
+		if p, since := sv.Pinned(); p != 0 {
+			c.Pinned, c.PinnedFor = p.String(), time.Duration(now-since)
+		}
 	}
 	return c
 }
@@ -136,6 +143,8 @@ func (px *Proxy) serverRow(up *cluster, p *pool.Server, database string, now int
 	}
 	if cl := sv.Client(); cl != nil {
 		r.Client, r.Application = clientID(cl), cl.Application()
+		pinned, _ := sv.Pinned()
+		r.Pinned = pinned.String()
 	}
 	return r
 }

@@ -17,7 +17,7 @@ func (v *view) workloads(f *upstreamFacts) {
 		rows[w.Name] = first + i
 		v.out.Workloads = append(v.out.Workloads, WorkloadState{
 			Name: w.Name, Upstream: f.up.name, Mode: w.Mode.String(), Share: w.Share, Part: w.Share * float64(f.u.Slots),
-			Running: st.Running, Held: st.Sessions, Lent: float64(st.Lent), Borrowed: float64(st.Borrowed), Waiting: st.Waiting,
+			Running: st.Running, Held: st.Sessions, Pinned: st.Pinned, MaxPinned: st.MaxPinned, Pins: st.Pins, Lent: float64(st.Lent), Borrowed: float64(st.Borrowed), Waiting: st.Waiting,
 			MaxWaiting: st.MaxWaiting, MaxWait: w.MaxWait, Oldest: f.since(st.Waiting > 0, st.Oldest), DrainRate: st.DrainRate,
 			Policy: w.Queue.String(), Guard: w.Guard.String(), FalseRefusals: st.FalseRefusals,
 			Granted:   st.Granted[admission.Transaction] + st.Granted[admission.Slot],

@@ -177,7 +177,7 @@ func fixed() *proxy.Snapshot {
 		}},
 		Roles: []proxy.RoleState{{Name: "app", Clients: 120, Servers: 17, Mode: "transaction", Traffic: traffic(4000)}},
 		Workloads: []proxy.WorkloadState{{
-			Name: "api", Upstream: "main", Mode: "transaction", Clients: 120, Share: 0.6, Part: 10.2, Running: 9, Held: 3, Lent: 1.5, Borrowed: 0.5,
+			Name: "api", Upstream: "main", Mode: "transaction", Clients: 120, Share: 0.6, Part: 10.2, Running: 9, Held: 3, Pinned: 1, MaxPinned: 2, Pins: 40, Lent: 1.5, Borrowed: 0.5,
 			Waiting: 5, MaxWaiting: 68, MaxWait: 2 * time.Second, Oldest: 250 * time.Millisecond, DrainRate: 812.5,
 			Granted: 5000, Withdrawn: 6, Traffic: traffic(5000),
 		}},

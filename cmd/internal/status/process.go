@@ -144,7 +144,7 @@ func (m countMetrics) collect(ch chan<- prometheus.Metric, s *proxy.Snapshot) {
 // refusals.
 func rare(r admission.Reason) bool {
 	switch r {
-	case admission.Deadline, admission.Attempts, admission.Rate, admission.Blocked:
+	case admission.Deadline, admission.Attempts, admission.Rate, admission.Blocked, admission.Pins:
 		return true
 	}
 	return false

@@ -72,6 +72,9 @@ func workloadMetrics() group[proxy.WorkloadState] {
 		with(func(w *W) float64 { return w.Lent }, "lent").
 		with(func(w *W) float64 { return w.Borrowed }, "borrowed")
 	g.gauge("pgweir_workload_held_connections", "Server connections that its sessions keep.", func(w *W) float64 { return float64(w.Held) })
+	g.gauge("pgweir_workload_pinned_connections", "Server connections of these that are kept for what is left on them, as LISTEN.", func(w *W) float64 { return float64(w.Pinned) })
+	g.gauge("pgweir_workload_pinned_connections_limit", "max_pinned: how many may be.", func(w *W) float64 { return float64(w.MaxPinned) })
+	g.counter("pgweir_workload_pins_total", "How often a server connection was kept, or was about to be, for what a session left on it.", func(w *W) uint64 { return w.Pins })
 	g.gauge("pgweir_workload_clients", "Client sessions.", func(w *W) float64 { return float64(w.Clients) })
 	g.gauge("pgweir_workload_waiting_clients", "Clients in the queue.", func(w *W) float64 { return float64(w.Waiting) })
 	g.gauge("pgweir_workload_waiting_clients_limit", "Clients that may stand in the queue.", func(w *W) float64 { return float64(w.MaxWaiting) })
