@@ -20,6 +20,8 @@ func Advice(reason string) string {
 		return "A client, role or tenant sends more than its [[rate]] allows. SHOW RATES says which rule; the DETAIL says whom it counts."
 	case "blocked":
 		return "A client has ignored its refusals for so long that it is blocked for a while. SHOW BLOCKS says who and until when; escalation = \"delay\" of its [[rate]] never blocks."
+	case "pins":
+		return "As many sessions as max_pinned of their workload allows have said LISTEN, or left temporary tables, locks or the like, and so keep a server. SHOW PINS says who; raise max_pinned, or give them a workload with pool_mode = \"session\"."
 	case "no_server":
 		return "pgweir can't log in to Postgres. Its log has the server's own words (msg=\"login to server failed\"), and so have SHOW UPSTREAMS and the DETAIL of the error."
 	case "max_client_conn":
