@@ -93,7 +93,8 @@ func try(t *testing.T, e pgtest.Endpoint, l pgtest.Login, params ...string) (str
 	return "", nil
 }
 
-// TestAuthQuery logs in as roles of every kind that only Postgres knows.
+// TestAuthQuery logs in as roles of every kind that only Postgres knows;
+// VALID UNTIL holds (CVE-2025-2291). Trap 32.
 func TestAuthQuery(t *testing.T) {
 	for _, auth := range []string{"scram-sha-256", "md5", "password"} {
 		t.Run(auth, func(t *testing.T) {
@@ -129,7 +130,7 @@ func TestAuthQuery(t *testing.T) {
 }
 
 // TestAuthQueryGivesNothingToTheClient tries what got into PgBouncer (CVE-2025-12819): a
-// search_path of the client's choice in the session that asks for passwords.
+// search_path of the client's choice in the session that asks for passwords. Trap 31.
 func TestAuthQueryGivesNothingToTheClient(t *testing.T) {
 	query := "SELECT rolname, rolpassword FROM pg_authid WHERE rolname = lower($1)"
 	f := startAsked(t, "[auth]\nauth_query = \""+query+"\"\n", "")

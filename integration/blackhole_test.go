@@ -27,9 +27,9 @@ const (
 	holeAddress, holeOther = "198.18.7.1", "198.18.7.2" // of the block for tests of networks
 )
 
-// The network swallows everything, without a word: neither side hears that the other is gone.
-// Whoever has a statement under way is told within tcp_user_timeout, everybody else is refused
-// after no_server_wait, and when the network is back so is the service.
+// The network swallows everything, without a word: neither side hears that the other is
+// gone. Whoever has a statement under way is told within tcp_user_timeout, everybody else is
+// refused after no_server_wait, and when the network is back so is the service. Trap 57.
 func TestBlackHole(t *testing.T) {
 	if os.Getenv(directEnv) != "" || testing.Short() {
 		t.Skip("needs pgweir, and a PostgreSQL")

@@ -194,7 +194,8 @@ func ways() []way {
 	}
 }
 
-// A client that raises its timeout by whatever means is stopped in time all the same.
+// A client that raises its timeout by whatever means is stopped in time all the same. Traps
+// 47, 48.
 func TestCeilings(t *testing.T) {
 	versions(t, func(t *testing.T, root string) {
 		f := startCeilings(t, root, ceilingRoles())

@@ -40,7 +40,7 @@ func TestSetLeavesTheFileToReload(t *testing.T) {
 }
 
 // Without descriptors to spare clients are told so, those who are in go on, and everything
-// works again as soon as some have left.
+// works again as soon as some have left. Trap 55.
 func TestOutOfDescriptors(t *testing.T) {
 	t.Parallel()
 	o := operate(t, plan{})

@@ -107,7 +107,7 @@ func TestVanishedClientsLeaveNothing(t *testing.T) {
 }
 
 // The same while a statement runs, in each order in which the statement and the end of the
-// connection can be seen: long before it, just before it, and together with it.
+// connection can be seen: long before it, just before it, and together with it. Trap 46.
 func TestStatementsOfVanishedClientsAreCancelled(t *testing.T) {
 	f := startFront(t, plan{slots: 2})
 	if f.proc == nil {
@@ -171,8 +171,8 @@ func cork(c *net.TCPConn) error {
 	return set
 }
 
-// With every slot taken a statement is refused with 53300 when its wait is over; the
-// session is kept, and so is a transaction, as a failed one.
+// With every slot taken a statement is refused with 53300 when its wait is over; the session
+// is kept, and so is a transaction, as a failed one. Trap 15.
 func TestRefusalKeepsTheSession(t *testing.T) {
 	f := startFront(t, plan{slots: 1, more: "[[workload]]\nname = \"default\"\nmax_wait = \"200ms\"\n"})
 	if f.proc == nil {

@@ -506,7 +506,7 @@ func pgxHangUp(t *testing.T, f *front) {
 	}
 }
 
-// As in psql's test: the waiter waits for a slot or, in direct mode, for a lock.
+// As in psql's test: the waiter waits for a slot or, in direct mode, for a lock. Trap 35.
 func TestPgxCancelOfAWaitingStatement(t *testing.T) {
 	f := startFront(t, plan{slots: 1})
 	f.psql(t, "create table held(a int);\ninsert into held values (1)")

@@ -219,8 +219,8 @@ func psqlDescribe(t *testing.T, f *front) {
 	}
 }
 
-// A statement that waits, for a slot of pgweir or, in direct mode, for a lock, is gone
-// after a cancel; the one that it waited for goes on.
+// A statement that waits, for a slot of pgweir or, in direct mode, for a lock, is gone after
+// a cancel; the one that it waited for goes on. Trap 35.
 func TestPsqlCancelOfAWaitingStatement(t *testing.T) {
 	f := startFront(t, plan{slots: 1})
 	f.psql(t, "create table held(a int);\ninsert into held values (1)")

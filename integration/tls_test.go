@@ -288,7 +288,7 @@ func TestCertificateRotation(t *testing.T) {
 	}
 }
 
-// Direct TLS as libpq 17 and newer do it.
+// Direct TLS as libpq 17 and newer do it. Trap 26.
 func TestDirectTLS(t *testing.T) {
 	t.Parallel()
 	root := os.Getenv(peersEnv)

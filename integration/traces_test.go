@@ -10,8 +10,8 @@ import (
 )
 
 // A client that is up to no good, or calls what it does not know, leaves something on the
-// only server there is; the next client asks for it. What each does is one batch of
-// messages with one answer.
+// only server there is; the next client asks for it. What each does is one batch of messages
+// with one answer. Trap 50.
 func TestTracesOfHostileClients(t *testing.T) {
 	f := startFront(t, plan{slots: 1})
 	f.sql(t, "app", "create table words(w tsvector); grant all on words to app")

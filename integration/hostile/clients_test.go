@@ -75,8 +75,10 @@ func openings() []opening {
 	}
 }
 
-// What does not become a login ends with a reason and leaves nothing. Traps 24, 25, 27.
+// What does not become a login ends with a reason and leaves nothing. Traps 23, 24, 25, 27,
+// 52.
 func TestHostileOpenings(t *testing.T) {
+	t.Parallel()
 	c := besieged(t)
 	beside := c.watch(t, "fair")
 	before := c.rest(t, 1)
@@ -109,6 +111,7 @@ func TestHostileOpenings(t *testing.T) {
 // Clients that do not get on with their login are let go after client_login_timeout, however
 // they pass the time, and hold no place after it. Trap 27.
 func TestSlowOpenings(t *testing.T) {
+	t.Parallel()
 	c := besieged(t)
 	beside := c.watch(t, "fair")
 	before := c.rest(t, 1)
@@ -167,6 +170,7 @@ func reset(c *client) {
 // Every type of message with bodies that do not fit, alone, in a transaction, in a batch and
 // in a COPY: the session goes on or ends, the server is clean for the next.
 func TestHostileMessages(t *testing.T) {
+	t.Parallel()
 	c := besieged(t)
 	beside := c.watch(t, "fair")
 	next := mustEnter(t, c.Endpoint, "fair")
@@ -208,6 +212,7 @@ func TestHostileMessages(t *testing.T) {
 
 // A batch that ends anywhere, by a close, a reset or half of one.
 func TestTruncatedSessions(t *testing.T) {
+	t.Parallel()
 	c := besieged(t)
 	beside := c.watch(t, "fair")
 	next := mustEnter(t, c.Endpoint, "fair")
@@ -299,6 +304,7 @@ func excesses() []excess {
 // Too much of what is allowed is bounded: it is answered, or refused and the session ended;
 // the memory is given back. Nobody else waits for it.
 func TestExcesses(t *testing.T) {
+	t.Parallel()
 	c := besieged(t)
 	beside := c.watch(t, "fair")
 	before := c.rest(t, 1)
@@ -343,6 +349,7 @@ func TestExcesses(t *testing.T) {
 // A client that does not read is not written to without an end; one that sends its request
 // byte by byte holds no server meanwhile.
 func TestSlowSessions(t *testing.T) {
+	t.Parallel()
 	c := besieged(t)
 	beside := c.watch(t, "fair")
 	before := c.rest(t, 1)

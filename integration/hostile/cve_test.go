@@ -24,6 +24,7 @@ func upgrade(old, with string) lie {
 // CVE-2021-3935, PgBouncer: what was sent in clear behind a request for TLS was taken for
 // something that came encrypted. Trap 24.
 func TestCVE20213935(t *testing.T) {
+	t.Parallel()
 	c := besieged(t)
 	for _, more := range [][]byte{{0}, startup("fair"), wire.AppendQuery(nil, "select 1"), {0x16, 3, 1}} {
 		h, err := knock(c.Endpoint)
@@ -45,6 +46,7 @@ func TestCVE20213935(t *testing.T) {
 // in clear behind or in the place of its answer to a request for TLS, and they are taken for
 // the server's. Trap 24.
 func TestCVE202123222(t *testing.T) {
+	t.Parallel()
 	c := convene(t)
 	config, err := os.ReadFile(c.ConfigFile)
 	if err != nil {
@@ -139,6 +141,7 @@ func (s *stand) login(t *testing.T, user, database string) *client {
 // CVE-2026-6664, PgBouncer: lengths inside a SCRAM message, before anybody has proved who he
 // is, overflow. Trap 29.
 func TestCVE20266664(t *testing.T) {
+	t.Parallel()
 	s, _ := guarded(t)
 	config, err := os.ReadFile(s.ConfigFile)
 	if err != nil {
@@ -197,6 +200,7 @@ func TestCVE20266664(t *testing.T) {
 
 // CVE-2026-6665, PgBouncer: a server's nonce that begins with ours and does not end. Trap 29.
 func TestCVE20266665(t *testing.T) {
+	t.Parallel()
 	c := convene(t)
 	console, next := mustEnter(t, c.Endpoint, "pgweir"), mustEnter(t, c.Endpoint, "lies")
 	for _, n := range []int{1000, 3000, 9000, 20_000, 1 << 20} {
@@ -235,6 +239,7 @@ func TestCVE20266665(t *testing.T) {
 // CVE-2026-6666, PgBouncer: an error of the server without a SQLSTATE. Its text is kept, at a
 // login and later, and it is given one. Trap 30.
 func TestCVE20266666(t *testing.T) {
+	t.Parallel()
 	c := convene(t)
 	console, next := mustEnter(t, c.Endpoint, "pgweir"), mustEnter(t, c.Endpoint, "lies")
 	bare := message('E', "SERROR\x00Mno code\x00\x00")
@@ -254,6 +259,7 @@ func TestCVE20266666(t *testing.T) {
 
 // CVE-2026-6667, PgBouncer: who may only look could end clients with KILL_CLIENT. Trap 33.
 func TestCVE20266667(t *testing.T) {
+	t.Parallel()
 	s, _ := guarded(t)
 	victim := s.login(t, "app", "app")
 	if err := victim.query("select 1"); err != nil {

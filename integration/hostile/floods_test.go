@@ -13,6 +13,7 @@ import (
 // Many more connections than may log in at once: those that are too many are told so, with a
 // reason and a count, and nobody who is in notices.
 func TestFloodOfConnects(t *testing.T) {
+	t.Parallel()
 	c := besieged(t)
 	beside := c.watch(t, "fair")
 	before := c.rest(t, 1)
@@ -52,6 +53,7 @@ func TestFloodOfConnects(t *testing.T) {
 
 // More sessions than max_client_conn, and logins that leave at any moment.
 func TestFloodOfLogins(t *testing.T) {
+	t.Parallel()
 	c := besieged(t)
 	beside := c.watch(t, "fair")
 	before := c.rest(t, 1)
@@ -107,6 +109,7 @@ func TestFloodOfLogins(t *testing.T) {
 // take no place of a client, wait for nothing, and are let go. Who keeps the connection open,
 // or goes on talking, is not waited for. Traps 34, 36, 54.
 func TestFloodOfCancels(t *testing.T) {
+	t.Parallel()
 	c := besieged(t)
 	beside := c.watch(t, "fair")
 	victim := mustEnter(t, c.Endpoint, "lies")
@@ -206,6 +209,7 @@ func TestFloodOfCancels(t *testing.T) {
 // What a server says of itself at its login is what the next clients are told: after an
 // upgrade or a failover nobody hears of the old one. Trap 38.
 func TestWelcomeAfterAnUpgrade(t *testing.T) {
+	t.Parallel()
 	c := convene(t)
 	version := func() (said string) {
 		t.Helper()

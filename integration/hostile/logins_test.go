@@ -65,6 +65,8 @@ func logins() map[string]lie {
 		"an error without a body":        says(message('E', "")),
 		"an error of 1 MB":               says(message('E', "SFATAL\x00VFATAL\x00C57P03\x00M"+strings.Repeat("x", 1<<20)+"\x00\x00")),
 		"not full, and stays":            says(wire.AppendError(nil, &wire.Error{Severity: "FATAL", Code: "57P03", Message: "starting up"})),
+		"full, after authentication":     leaves(ok, wire.AppendError(nil, &wire.Error{Severity: "FATAL", Code: "53300", Message: "too many clients"})),
+		"shut, after authentication":     leaves(ok, wire.AppendError(nil, &wire.Error{Severity: "FATAL", Code: "57P01", Message: "go"})),
 		"HTTP":                           says([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")),
 		"ssh":                            says([]byte("SSH-2.0-OpenSSH_9.6\r\n")),
 	}
@@ -84,9 +86,10 @@ func precedes2(first []byte, then lie) lie {
 	}
 }
 
-// A login that a server does not let come to its end is given up in time, counted and logged;
-// whoever waits for a server is served by the next.
+// A login that a server does not let come to its end is given up in time, counted and
+// logged; whoever waits for a server is served by the next. Trap 42.
 func TestLoginsThatLie(t *testing.T) {
+	t.Parallel()
 	court := convene(t)
 	beside := court.watch(t, "fair")
 	next := mustEnter(t, court.Endpoint, "lies")
@@ -143,6 +146,7 @@ func TestLoginsThatLie(t *testing.T) {
 // The keys by which Postgres knows a request to cancel are what the server says, also if it
 // says it twice: the last counts, as in libpq.
 func TestKeyTwice(t *testing.T) {
+	t.Parallel()
 	court := convene(t)
 	console := mustEnter(t, court.Endpoint, "pgweir")
 	next := mustEnter(t, court.Endpoint, "lies")

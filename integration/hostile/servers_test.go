@@ -161,9 +161,10 @@ func requests() []request {
 	return list
 }
 
-// A server that answers a request with what is no answer is given up; the client is told, the
-// next one gets another server, and nothing is left behind.
+// A server that answers a request with what is no answer is given up; the client is told,
+// the next one gets another server, and nothing is left behind. Trap 16.
 func TestServersThatLie(t *testing.T) {
+	t.Parallel()
 	court := convene(t)
 	next := mustEnter(t, court.Endpoint, "lies")
 	beside := court.watch(t, "fair")
@@ -228,8 +229,9 @@ func (ct *court) try(t *testing.T, c request, next *client) {
 }
 
 // A server dies at each byte of its answer. What has come of a message is passed on, and
-// nothing is put behind a part of one.
+// nothing is put behind a part of one. Trap 43.
 func TestServersThatDieAtEachByte(t *testing.T) {
+	t.Parallel()
 	court := convene(t)
 	beside := court.watch(t, "fair")
 	next := mustEnter(t, court.Endpoint, "lies")
@@ -264,8 +266,9 @@ func TestServersThatDieAtEachByte(t *testing.T) {
 	court.balanced(t, before)
 }
 
-// What an idle server says unasked does not reach the next client.
+// What an idle server says unasked does not reach the next client. Trap 39.
 func TestIdleServersThatTalk(t *testing.T) {
+	t.Parallel()
 	court := convene(t)
 	beside := court.watch(t, "fair")
 	next := mustEnter(t, court.Endpoint, "lies")
@@ -309,7 +312,9 @@ func TestIdleServersThatTalk(t *testing.T) {
 
 // A server that sends without an end to a client that does not read is not read either; when
 // the client has left it is cancelled, and its slot is taken until its connection ends.
+// Traps 46, 56.
 func TestServersWithoutEnd(t *testing.T) {
+	t.Parallel()
 	court := convene(t)
 	beside := court.watch(t, "fair")
 	before := court.rest(t, 1)

@@ -148,7 +148,7 @@ func TestAcceptOverTLS(t *testing.T) {
 	}
 }
 
-// What is refused inside TLS is told inside TLS.
+// What is refused inside TLS is told inside TLS. Trap 28.
 func TestAcceptRefusesInsideTLS(t *testing.T) {
 	a := authority(t, "ca")
 	x := encrypting(t, a, TLSOptions{})
@@ -254,7 +254,7 @@ func TestHandshakesThatFail(t *testing.T) {
 }
 
 // Bytes in clear that came with a request for encryption end the connection before any
-// answer: they would be taken for something that came encrypted (CVE-2021-23214).
+// answer: they would be taken for something that came encrypted (CVE-2021-23214). Trap 24.
 func TestClearTextBehindARequest(t *testing.T) {
 	x := encrypting(t, authority(t, "ca"), TLSOptions{})
 	ssl, gss := string(wire.AppendSSLRequest(nil)), string(wire.AppendGSSENCRequest(nil))

@@ -16,6 +16,7 @@ import (
 )
 
 // What is promised to programs is changed knowingly: set UPDATE=1 to write the golden file.
+// Trap 53.
 func TestContract(t *testing.T) {
 	var b strings.Builder
 	for _, c := range Contract() {
@@ -149,7 +150,7 @@ func firstError(t *testing.T, b []byte) *wire.Error {
 
 // Every reason of the gate, told to a simple Query, to a batch, to a pipeline and inside a
 // transaction: one error at once, nothing of it run, and the session in the state that the
-// client believes in.
+// client believes in. Trap 15.
 func TestRefusalsInEveryProtocol(t *testing.T) {
 	extended := func(text string) []byte {
 		return wire.AppendExecute(wiretest.AppendBind(wiretest.AppendParse(nil, "", text), wiretest.Bind{}))

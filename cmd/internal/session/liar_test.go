@@ -8,7 +8,7 @@ import (
 )
 
 // What a server says behind its last word is for nobody: it is given up when that is told,
-// and not when its connection ends, which a server that lies may put off.
+// and not when its connection ends, which a server that lies may put off. Trap 16.
 func TestNothingFollowsTheLastWord(t *testing.T) {
 	l := newLab(t)
 	ask := wire.AppendQuery(nil, "select 1")

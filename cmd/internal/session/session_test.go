@@ -241,7 +241,7 @@ func TestClientIsSmall(t *testing.T) {
 	}
 }
 
-// Servers that end before anything is sent to them are replaced, but not for ever.
+// Servers that end before anything is sent to them are replaced, but not for ever. Trap 40.
 func TestServersThatEndAtOnce(t *testing.T) {
 	l := newLab(t)
 	l.core.Retire(2, func(*Server) bool { return true })
@@ -278,7 +278,7 @@ func TestServersThatEndAtOnce(t *testing.T) {
 }
 
 // Of many cancel requests for one statement one goes to Postgres at a time, and one after
-// it: the first may have been too early.
+// it: the first may have been too early. Trap 34.
 func TestManyCancels(t *testing.T) {
 	l := newLab(t)
 	ask := wire.AppendQuery(nil, "select 1")

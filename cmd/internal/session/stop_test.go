@@ -89,6 +89,7 @@ func TestDeadlineIsKeptAtIt(t *testing.T) {
 	}
 }
 
+// TestWhatADeadlineStops is about trap 47.
 func TestWhatADeadlineStops(t *testing.T) {
 	copyIn := wire.AppendMessage(nil, wire.MsgCopyInResponse, []byte{0, 0, 0})
 	extended := func(text string) []byte {
