@@ -304,6 +304,9 @@ func (cl *Client) freed(now int64) {
 func (sv *Server) done(now int64) {
 	co := sv.core
 	sv.over(now)
+	if sv.hold.pinned { // others may be pinned while it is cleaned
+		co.endHold(sv.takeHold(), now)
+	}
 	if sv.link.Spoiled() {
 		co.set.Retire(now, sv.pool)
 	} else if sv.link.Dirty() {
