@@ -7,10 +7,10 @@ import (
 
 func TestWarningsOfStrangers(t *testing.T) {
 	for url, want := range map[string]string{
-		"db/x?sslmode=disable":                            "all in clear",
-		"db/x":                                            "with sslmode=prefer all may go in clear",
-		"db/x?sslmode=allow":                              "with sslmode=allow all may go in clear",
-		"db/x?sslmode=require":                            "takes whoever answers at db:5432",
+		"db/x?sslmode=disable": "all in clear",
+		"db/x":                 "with sslmode=prefer all may go in clear",
+		"db/x?sslmode=allow":   "with sslmode=allow all may go in clear",
+		"db/x?sslmode=require": "takes whoever answers at db:5432",
 		"db/x?sslmode=require&sslrootcert=ca.crt":         "any certificate of that authority",
 		"db/x?sslmode=verify-ca":                          "any certificate of that authority",
 		"db/x?sslmode=verify-full":                        "",
