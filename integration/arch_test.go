@@ -85,6 +85,7 @@ func layers() map[string]layer {
 		"wire/wiretest":      {level: 2, may: []string{"wire"}, test: true},
 		"integration/child":  {level: 0},
 		"integration/pgtest": {level: 0, may: []string{"integration/child"}},
+		"integration/certs":  {level: 0},
 	}
 }
 

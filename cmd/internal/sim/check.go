@@ -210,9 +210,11 @@ func (o *oracle) beginFirst(m wiretest.Message) wiretest.Message {
 		return m
 	}
 	told, _ := wiretest.Messages(o.got[said:])
-	if len(told) < 2 || told[0].Type != wire.MsgCommandComplete || told[1].Type != wire.MsgErrorResponse ||
-		!strings.HasPrefix(wire.ErrorFields(told[1].Body).Detail, "reason=") {
+	if len(told) < 2 || told[0].Type != wire.MsgCommandComplete || told[1].Type != wire.MsgErrorResponse {
 		return m
+	}
+	if e := wire.ErrorFields(told[1].Body); e.Severity != wire.SeverityError || !strings.HasPrefix(e.Detail, "reason=") {
+		return m // not a refusal: a ceiling has ended the session
 	}
 	o.b.Feed(wire.AppendQuery(nil, string(first)))
 	o.b.Run()
