@@ -27,6 +27,7 @@ type client struct {
 	reason   session.Reason
 	welcome  bool // the login is through
 	departs  bool // it was told to go
+	hostile  bool // what it is told is not looked at
 	planned  bool
 	leaving  bool
 }

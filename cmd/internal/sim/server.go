@@ -119,7 +119,11 @@ func (be *backend) run() {
 			}
 		})
 	}
-	be.conn.write(be.b.Output())
+	out := be.b.Output()
+	if be.w.twist != nil {
+		out = be.w.twist(out)
+	}
+	be.conn.write(out)
 	if be.b.Channels() > 0 {
 		be.w.after(be.w.delay(2_000_000), be.notify)
 	}

@@ -79,7 +79,8 @@ type world struct {
 	dice     *rand.Rand     // for them
 	capped   bool           // the roles have ceilings
 	stopped  [session.Timeouts]uint64
-	killing  bool // a cancel's fate was unknown, so a server was given up
+	twist    func(b []byte) []byte // what becomes of what servers say; nil = nothing
+	killing  bool                  // a cancel's fate was unknown, so a server was given up
 	draining bool
 	fault    error
 	fireAt   int64
@@ -155,10 +156,13 @@ func Run(seed int64) (r Result, err error) {
 		}
 	}()
 	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
-	return run(seed, rnd, RandomOptions(rnd))
+	w := newWorld(seed, rnd, RandomOptions(rnd))
+	err = w.play()
+	return w.result(seed), err
 }
 
-func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
+// newWorld is a world of clients who have not begun.
+func newWorld(seed int64, rnd *rand.Rand, o Options) *world {
 	w := &world{o: o, rnd: rnd, outcomes: wiretest.NewOutcomes(), effects: &wiretest.Effects{}, fireAt: math.MaxInt64}
 	w.loads.w = w
 	w.loads.draw(false)
@@ -196,7 +200,11 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	if o.Drains {
 		w.after(w.delay(60_000_000), w.drain)
 	}
-	err := w.play()
+	return w
+}
+
+// result is what became of it.
+func (w *world) result(seed int64) Result {
 	counts := w.core.Counts()
 	r := Result{
 		Seed: seed, Transactions: counts.Transactions, Refused: counts.Refused, Cancels: counts.Cancels,
@@ -212,7 +220,7 @@ func run(seed int64, rnd *rand.Rand, o Options) (Result, error) {
 	for _, c := range w.clients {
 		r.Bytes += len(c.got)
 	}
-	return r, err
+	return r
 }
 
 // Refused implements session.Env.
