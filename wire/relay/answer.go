@@ -54,7 +54,7 @@ func (s *Server) Input(in []byte, p *Plan) (used int, ev Event) {
 		if ev == None {
 			ev = s.state(p)
 		}
-		if ev == None && s.fifo.guesses == 0 && !s.doubt && !s.mayOpen() && !s.reset.on {
+		if ev == None && s.fifo.guesses == 0 && !s.doubt && !s.mayOpen() && !s.reset.on && !s.heal.waits {
 			ev = s.unstall()
 		}
 		if ev != None {
@@ -213,7 +213,7 @@ func (s *Server) complete(e *entry, tag []byte) {
 		s.dropCopySyncs()
 		e = s.fifo.first()
 		if e.kind == kExecute && !s.syncAhead() {
-			s.batch = true // the Syncs that were to end it went into the COPY
+			s.batch, s.asked = true, true // the Syncs that were to end it went into the COPY
 		}
 	}
 	if tag[0] == 'D' && (tagIs(tag, "DEALLOCATE ALL") || tagIs(tag, "DISCARD ALL")) {
@@ -390,6 +390,8 @@ func (s *Server) ready(raw []byte, p *Plan) (show bool, ev Event) {
 	switch {
 	case inj == injParams:
 		ev = s.paramsReady(p)
+	case inj == injHeal:
+		return false, s.sendAgain(p)
 	case inj == injReset:
 		s.dirt = 0
 		s.applied = &Params{}

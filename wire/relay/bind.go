@@ -116,6 +116,7 @@ func (c *Client) Unbind() *Server {
 	c.dropPortals()
 	c.pinOver()
 	c.sets, c.sparing = nil, false
+	s.heal.drop()
 	c.disown()
 	s.failure = nil
 	s.foreign = s.foreign || s.unnamed != nil

@@ -22,7 +22,7 @@ func (c *Client) bound(m message, p *Plan) (int, Event) {
 		c.stalled = true
 		return 0, None
 	}
-	if (s.reset.on || c.sparing && s.touched && !s.batch) && m.typ() != wire.MsgTerminate {
+	if (s.reset.on || s.heal.waits || c.sparing && s.touched && !s.batch) && m.typ() != wire.MsgTerminate {
 		c.stalled = true // the rest is for a server with all settings
 		return 0, None
 	}
@@ -121,12 +121,12 @@ func (s *Server) push(e entry) {
 	switch e.kind {
 	case kCopyEnd:
 	case kSync, kQuery, kFunction:
-		s.batch, s.fresh, s.exits = false, false, false
+		s.batch, s.asked, s.fresh, s.exits = false, false, false, false
 		if (s.begun || s.beginFailed) && s.client != nil {
 			s.client.awaitBegin = true
 		}
 	default:
-		s.batch = true
+		s.batch, s.asked = true, s.asked || e.fate != fake
 		s.exits = s.exits || endsTx(e.step) || e.step == sqltext.RollbackTo
 	}
 }

@@ -184,6 +184,9 @@ func (c *Client) Input(in []byte, p *Plan) (used int, ev Event) {
 		var n int
 		if c.server != nil {
 			n, ev = c.bound(m, p)
+			if h := &c.server.heal; h.keeps && n > 0 {
+				h.save(m, n == m.size)
+			}
 		} else {
 			n, ev = c.unbound(m, p)
 		}

@@ -64,8 +64,11 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 		return c.take(m, p, false), None
 	}
 	var prep *prepared
+	heals := false
 	if st != nil {
+		had := s.fifo.total
 		prep = c.use(st, p)
+		heals = (s.heal.again || s.fifo.total == had) && c.mayHeal()
 	}
 	head := p.build(func(dst []byte) []byte {
 		dst = append(dst, wire.MsgBind, 0, 0, 0, 0)
@@ -82,7 +85,7 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 	n := min(m.size, len(m.raw))
 	c.rest, c.drop = m.size-n, false
 	p.server(rest)
-	s.push(entry{kind: kBind, name: key})
+	s.push(entry{kind: kBind, name: key, heals: heals})
 	return n, None
 }
 
@@ -162,9 +165,11 @@ func (c *Client) describe(m message, p *Plan) (int, Event) {
 		s.push(entry{kind: kDescribeS})
 		return c.take(m, p, false), None
 	}
+	had := s.fifo.total
 	prep := c.ensure(st, p)
+	heals := (s.heal.again || s.fifo.total == had) && c.mayHeal()
 	p.server(p.build(func(dst []byte) []byte { return wire.AppendDescribe(dst, 'S', string(prep.name(nil))) }))
-	s.push(entry{kind: kDescribeS, name: key})
+	s.push(entry{kind: kDescribeS, name: key, heals: heals})
 	return m.size, None
 }
 

@@ -57,6 +57,9 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 	if e.kind.ready() {
 		return show, None // its ReadyForQuery follows
 	}
+	if (e.kind == kBind || e.kind == kDescribeS || s.heal.again) && s.failedFirst(e, raw, p) {
+		show = false
+	}
 	if e.name != "" && (e.kind == kBind || e.kind == kDescribeS) && wire.ErrorFields(raw[wire.HeaderLen:]).Code == "26000" {
 		// The Parse, in an earlier batch of the pipeline, has failed, or something that
 		// can't be seen has dropped it, such as a function: nothing is known of any
@@ -107,7 +110,7 @@ func (s *Server) skipToSync() {
 	}
 	s.opening = s.opening && s.queryAhead() // a Query that is skipped opens nothing
 	if s.skip = s.fifo.empty(); s.skip {
-		s.batch = true
+		s.batch, s.asked = true, true
 	}
 }
 
@@ -254,7 +257,7 @@ func (s *Server) resolve(p *Plan) Event {
 		}
 	}
 	if n == 0 && !s.simple {
-		s.skip, s.batch = true, true
+		s.skip, s.batch, s.asked = true, true, true
 	}
 	return None
 }

@@ -44,6 +44,7 @@ type entry struct {
 	// changed: the message replaced or dropped the client's unnamed statement,
 	// which was old.
 	changed bool
+	heals   bool // Bind, Describe: of a batch that may be sent again it is the first message
 	// clears: the message drops all of the client's names.
 	clears bool
 	// resetsOwn: the statement sets pgweir's own parameters back.
@@ -71,6 +72,7 @@ const (
 	injReset         // cleaning before the server goes back
 	injRollback
 	injSync  // a Sync of ours that stands for the client's
+	injHeal  // the Sync of a batch that is sent again
 	injProbe // an empty Query, to learn what was read before it
 )
 

@@ -32,6 +32,7 @@ type Counts struct {
 	ClientParses uint64 // Parse messages of clients
 	ServerParses uint64 // Parse messages sent to servers
 	Binds        uint64 // Bind messages of clients
+	Replanned    uint64 // batches sent again because a prepared statement was out of date
 }
 
 // uncounted takes the counts of clients that nobody counts. It is written by one loop

@@ -81,6 +81,7 @@ type Server struct {
 
 	tx       byte   // state of the last ReadyForQuery
 	batch    bool   // extended messages were sent and no Sync yet
+	asked    bool   // the server was sent some of them
 	exits    bool   // what was sent of the open batch leaves a failed transaction, if it succeeds
 	skip     bool   // the server discards until a Sync that was not sent yet
 	copyIn   bool   // the head entry is a COPY FROM STDIN in progress
@@ -92,6 +93,7 @@ type Server struct {
 	cleaning bool   // an earlier client's traces are being removed
 
 	reset   resetting
+	heal    healing
 	opening bool // in statement mode: what runs may open a transaction block
 	writes  bool // something outstanding is not known to be a read
 	ends    bool // something outstanding may end a transaction

@@ -21,6 +21,7 @@ type Statement struct {
 	dirt     dirt        // what it may leave on a server
 	own      *ownCommand // it is about one of pgweir's own parameters
 	sets     []sqltext.Setting
+	outdated []byte // what a server has said when it was out of date there; nil = never
 	shape    uint64 // its fingerprint, once it was asked for
 	// alias is the name that a client gave it last. The next will call it the
 	// same, and then shares it.

@@ -50,8 +50,11 @@ func (c *Client) unbound(m message, p *Plan) (int, Event) {
 func (c *Client) acquire(m message, r Request, p *Plan) (int, Event) {
 	c.request.Kind, c.request.Flags, c.request.Comments = r.Kind, r.Flags, r.Comments
 	c.shared.asked = asked{c, r.Text, r.Statement}
-	if c.lone = ""; c.misfit && c.tx == wire.Idle {
+	if c.lone = ""; (c.misfit || c.want.acting) && c.tx == wire.Idle {
 		c.lone = loneSetting(r.Kind, r.Text)
+		if !c.misfit && !acts(c.lone) {
+			c.lone = ""
+		}
 	}
 	if c.refusal == nil {
 		return 0, Acquire

@@ -175,7 +175,7 @@ func (r *upstreamFacts) begin(now int64) {
 		Slots: u.Slots, Running: gate.Running, Waiting: gate.Waiting, Paused: co.AnyPaused(),
 		Dialling: set.Dialling, Idle: set.Idle, Active: set.Busy, Closing: set.Closing, Cancelling: set.Held,
 		Logins: set.Dials, LoginFailures: set.Failures, Moved: set.Moved, IdledOut: set.TimedOut, Outlived: set.Outlived,
-		Cancels: c.Cancels, Abandoned: c.Abandoned, Broken: c.Broken, Cleaned: c.Cleaned,
+		Cancels: c.Cancels, Abandoned: c.Abandoned, Broken: c.Broken, Cleaned: c.Cleaned, Replanned: c.Replanned,
 		CancelsEffective: c.CancelsEffective, CancelsLate: c.CancelsLate,
 	}
 	r.state.Names, r.state.Lookups = up.nameStates(now), up.naming.lookups

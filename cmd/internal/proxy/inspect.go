@@ -134,7 +134,7 @@ type UpstreamState struct {
 	Held                                        int // of Active kept by sessions in session mode, idle or not
 
 	Logins, LoginFailures, Moved, IdledOut, Outlived uint64 // server connections: started, failed, given up for others, closed for idleness, for age
-	Cancels, Abandoned, Broken, Cleaned              uint64
+	Cancels, Abandoned, Broken, Cleaned, Replanned   uint64
 	Demoted, Capped                                  uint64                   // requests: see RoleState
 	Stopped                                          [session.Timeouts]uint64 // likewise
 	UnknownTags                                      []Count                  // values of tags that meant nothing, by key; without those that never came

@@ -72,6 +72,7 @@ type Counts struct {
 	WastedTime                    time.Duration // how long they did
 	Broken                        uint64        // servers closed because they were in doubt
 	Cleaned                       uint64        // servers cleaned before they went back
+	Replanned                     uint64        // batches sent again because a prepared statement was out of date
 }
 
 // KeyInfo is one (database, role) on the upstream.
@@ -158,7 +159,13 @@ func (co *Core) Gate() *admission.Gate { return co.gate }
 func (co *Core) Set() *pool.Set { return co.set }
 
 // Counts returns the totals.
-func (co *Core) Counts() Counts { return co.counts }
+func (co *Core) Counts() Counts {
+	c := co.counts
+	for _, g := range co.groups {
+		c.Replanned += g.Counts.Replanned
+	}
+	return c
+}
 
 // Clients returns the number of sessions.
 func (co *Core) Clients() int { return co.clients }

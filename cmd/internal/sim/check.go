@@ -127,7 +127,7 @@ func (c *client) checkEffects(want *wiretest.Effects, cut bool) error {
 		ran, done := c.w.effects.Count(id)
 		may, must := want.Count(id)
 		if ran > may || !cut && (ran != may || done != must) {
-			return fmt.Errorf("statement %s ran %d times and was committed %d times; %d and %d are right", id, ran, done, may, must)
+			return fmt.Errorf("statement %s ran %d times and was committed %d times; %d and %d are right (%s)\nsent\n%s\ngot\n%s", id, ran, done, may, must, c.reason, wiretest.DumpFrontend(c.sent), wiretest.DumpBackend(c.got))
 		}
 	}
 	return nil

@@ -162,7 +162,7 @@ func fixed() *proxy.Snapshot {
 		Upstreams: []proxy.UpstreamState{{
 			Name: "main", Host: "10.0.0.5:5432", Budget: 20, BudgetSum: "0.7 x (100 - 3 - 0 - 4) = 65", Reserve: 3, Slots: 17, Running: 9, Waiting: 5,
 			MaxWait: 2 * time.Second, Dialling: 1, Idle: 4, Active: 9, Closing: 2, Cancelling: 1, Held: 3,
-			Logins: 50, LoginFailures: 4, Moved: 6, IdledOut: 7, Outlived: 8, Cancels: 9, Abandoned: 10, Broken: 11, Cleaned: 12, CancelsEffective: 6, CancelsLate: 2,
+			Logins: 50, LoginFailures: 4, Moved: 6, IdledOut: 7, Outlived: 8, Cancels: 9, Abandoned: 10, Broken: 11, Cleaned: 12, Replanned: 13, CancelsEffective: 6, CancelsLate: 2,
 			Stopped: [...]uint64{21, 22, 23, 24},
 			Demoted: 13, Roles: roster.Stats{Asked: 44, Failed: 2, Cached: 55, Stale: 1}, Capped: 14, Tenants: 15, SharedTenants: 16, UnknownTags: []proxy.Count{{Label: "pgweir.class", N: 17}},
 		}},

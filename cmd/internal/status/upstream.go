@@ -53,6 +53,7 @@ func upstreamMetrics() group[proxy.UpstreamState] {
 	}
 	g.counter("pgweir_abandoned_requests_total", "Clients that left while a server worked for them.", func(u *U) uint64 { return u.Abandoned })
 	g.counter("pgweir_server_cleanups_total", "Server connections cleaned of what a client had left before the next one got them.", func(u *U) uint64 { return u.Cleaned })
+	g.counter("pgweir_statements_replanned_total", "Batches that were sent again, unseen, because a prepared statement was out of date.", func(u *U) uint64 { return u.Replanned })
 	return g
 }
 
