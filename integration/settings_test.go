@@ -36,7 +36,7 @@ func TestSettings(t *testing.T) {
 		{"SET LOCAL", settingsLocal},
 		{"SET that fails", settingsRefused},
 		{"search path decides what a name means", settingsSearchPath},
-		{"what is not tracked stays with its transaction", settingsUntracked},
+		{"what others have set is not there", settingsOfOthers},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, f) })
 	}
@@ -172,9 +172,8 @@ func settingsSearchPath(t *testing.T, f *front) {
 	}
 }
 
-// What pgweir does not track, because PostgreSQL does not report it, may be lost with the
-// transaction. It must not be found by anybody else.
-func settingsUntracked(t *testing.T, f *front) {
+// What PostgreSQL does not report follows its client all the same, and is found by nobody else.
+func settingsOfOthers(t *testing.T, f *front) {
 	for _, leave := range []string{
 		"set work_mem = '77MB'", "set search_path = nowhere", "set statement_timeout = '77s'",
 		"select set_config('search_path', 'nowhere', false)", "set role pg_monitor",

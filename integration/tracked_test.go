@@ -19,7 +19,11 @@ import (
 // Clients that set what PostgreSQL does not report, in all ways, on few servers: each finds
 // its own values, at any time, and nobody those of another.
 func TestTrackedSettingsAreTheirOwners(t *testing.T) {
-	f := startFront(t, plan{slots: 3})
+	versions(t, trackedOwners)
+}
+
+func trackedOwners(t *testing.T, root string) {
+	f := startFront(t, plan{slots: 3, root: root})
 	f.sql(t, "app", "create role one;\ncreate role two;\ngrant one, two to app")
 	const clients, rounds = 12, 60
 	g, ctx := errgroup.WithContext(t.Context())

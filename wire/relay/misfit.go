@@ -13,7 +13,7 @@ import (
 // unsettled is what the client is told.
 func unsettled(why *wire.Error) *wire.Error {
 	return &wire.Error{
-		Severity: "ERROR", Code: why.Code,
+		Severity: "ERROR", Code: wire.CodeInvalidParameterValue,
 		Message: "pgweir: the settings of this session are refused: " + why.Message,
 		Detail:  "reason=settings_refused",
 		Hint:    "retry=no; SET or RESET what is refused, or DISCARD ALL",

@@ -127,6 +127,11 @@ func (r *rig) serve() {
 					r.t.Fatalf("released while the backend is in state %c", r.bound.b.TxState())
 				}
 				r.bound = nil
+			case Settled:
+				if r.client.Refused() {
+					r.client.Unbind()
+					r.bound = nil
+				}
 			case Broken:
 				r.t.Fatal("broken")
 			}

@@ -143,6 +143,18 @@ var contract = [...]Term{
 		When:    "too much memory for prepared statements",
 	},
 	{
+		Reason: "settings", Code: codeLimit, Severity: severityKept, Retry: RetryNo,
+		Message: "pgweir: too many settings in one session",
+		Advice:  "RESET what is not needed, or use SET LOCAL",
+		When:    "`SET` of more than 100 settings or 16 kB of them beside those of the startup packet",
+	},
+	{
+		Reason: "settings_refused", Code: wire.CodeInvalidParameterValue, Severity: severityKept, Retry: RetryNo,
+		Message: "pgweir: the settings of this session are refused",
+		Advice:  "SET or RESET what is refused, or DISCARD ALL",
+		When:    "a server does not take what the session has `SET` on another one; the message goes on with what it says",
+	},
+	{
 		Reason: "statement_mode", Code: wire.CodeFeatureNotSupported, Severity: severityKept, Retry: RetryNo,
 		Message: "pgweir: transaction blocks are not allowed in statement mode",
 		Advice:  `connect with an application_name, role or database whose workload has pool_mode = "transaction"`,

@@ -129,6 +129,11 @@ func TestRelayKeepsTheContract(t *testing.T) {
 	if d := cmp.Diff(Say("statements"), firstError(t, l.user.last)); d != "" {
 		t.Error(d)
 	}
+	l.client.Data(wire.AppendQuery(nil, "set a.b = '"+strings.Repeat("x", 20<<10)+"'"), 2)
+	l.server.Data(answer(l.wire.last), 3)
+	if d := cmp.Diff(Say("settings"), firstError(t, l.user.last)); d != "" {
+		t.Error(d)
+	}
 	l.client.Data([]byte{'!', 0, 0, 0, 4}, 2)
 	e := firstError(t, l.user.last)
 	if last := contract[len(contract)-1]; e.Code != last.Code || e.Severity != last.Severity || !l.client.ended {
