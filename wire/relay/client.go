@@ -33,6 +33,7 @@ type Client struct {
 	// unnamed is the last unnamed statement, for a Bind in a later transaction.
 	unnamed     *Statement
 	begin       *Statement        // a BEGIN that was answered here and is still to be sent
+	chained     bool              // its options came by AND CHAIN, and stay after an error
 	refusal     *wire.Error       // what the next request that needs a server is told
 	fault       *wire.Error       // why Violation was returned
 	rest        int               // bytes of the current message's body still to come

@@ -113,3 +113,30 @@ func TestSettingsOfOtherCharacters(t *testing.T) {
 		t.Errorf("%s, want %s", sql, want)
 	}
 }
+
+// What a BEGIN has asked for goes with the error of its own transaction, as in Postgres; what
+// has come by AND CHAIN stays.
+func TestOptionsOfARefusedTransaction(t *testing.T) {
+	for name, c := range map[string]struct {
+		before []string
+		want   string
+	}{
+		"of its own":     {[]string{"begin read only"}, "BEGIN"},
+		"chained":        {[]string{"begin read only", "commit and chain"}, "begin read only"},
+		"chained before": {[]string{"begin read only", "commit and chain", "commit", "begin read write"}, "BEGIN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 1)
+			for _, text := range c.before {
+				r.send(q(text))
+			}
+			r.client.Refuse(&wire.Error{Severity: "ERROR", Code: "53300", Message: "refused"})
+			r.send(q("insert 1"))
+			r.client.Refuse(nil)
+			r.send(q("rollback and chain"))
+			if r.client.begin == nil || string(r.client.begin.text()) != c.want {
+				t.Errorf("%s is to be sent, not %s", r.client.begin.text(), c.want)
+			}
+		})
+	}
+}

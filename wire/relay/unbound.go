@@ -113,6 +113,7 @@ func (c *Client) dropBegin() {
 		c.shared.Statements.release(c.begin)
 		c.begin = nil
 	}
+	c.chained = false
 }
 
 // unboundQuery answers a simple Query that needs no server.
@@ -187,7 +188,7 @@ func (c *Client) unboundQuery(m message, p *Plan) (int, Event) {
 // setBegin remembers the text of a BEGIN that is answered here.
 func (c *Client) setBegin(text []byte, p *Plan) bool {
 	tail := p.build(func(dst []byte) []byte { return append(append(dst, text...), 0, 0, 0) })
-	c.begin = c.shared.Statements.intern(tail)
+	c.begin, c.chained = c.shared.Statements.intern(tail), false
 	return c.begin != nil
 }
 
@@ -228,9 +229,10 @@ func (c *Client) run(dst []byte, k sqltext.Kind, f sqltext.Flags, name string) [
 		if k == sqltext.CommitChain && c.tx != wire.InFailed {
 			tag = "COMMIT"
 		}
-		if c.tx == wire.InFailed {
+		if c.tx == wire.InFailed && !c.chained {
 			c.beginPlain() // what the BEGIN asked for went with the error, as in Postgres
 		}
+		c.chained = true
 		c.tx = wire.InTransaction
 		c.endOwn(tag == "COMMIT")
 		return wire.AppendCommandComplete(dst, tag)
