@@ -7,6 +7,8 @@ import "github.com/pgweir/pgweir/admission"
 type Quota struct {
 	ID    int // which one, from 1; 0 = none. Numbers should be dense.
 	Limit int // 0 or less = none
+	// Others is how many of these connections are not the set's, and not for it.
+	Others int
 }
 
 // quotas are those of one key.
@@ -48,7 +50,7 @@ func (s *Set) full(k admission.Key) (f quotas, is bool) {
 		return f, false
 	}
 	for i, q := range s.key(k).quotas {
-		if q.ID > 0 && q.Limit > 0 && s.quotas[q.ID].taken >= q.Limit {
+		if q.ID > 0 && q.Limit > 0 && s.quotas[q.ID].taken+q.Others >= q.Limit {
 			f[i], is = q, true
 		}
 	}
@@ -61,7 +63,22 @@ func (s *Set) overQuota(sv *Server) bool {
 		return false
 	}
 	for _, q := range s.keys[sv.Key].quotas {
-		if q.ID > 0 && q.Limit > 0 && s.quotas[q.ID].taken-s.quotas[q.ID].leaving > q.Limit {
+		if q.ID > 0 && q.Limit > 0 && s.quotas[q.ID].taken-s.quotas[q.ID].leaving+q.Others > q.Limit {
+			return true
+		}
+	}
+	return false
+}
+
+// OverQuotas reports whether the keys of one of these quotas fill more places, with its Others,
+// than it allows.
+func (s *Set) OverQuotas(list [2]Quota) bool {
+	for _, q := range list {
+		taken := q.Others
+		if q.ID < len(s.quotas) {
+			taken += s.quotas[q.ID].taken
+		}
+		if q.ID > 0 && q.Limit > 0 && taken > q.Limit {
 			return true
 		}
 	}

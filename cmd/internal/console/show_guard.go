@@ -92,7 +92,7 @@ func guardViews() []view {
 			columns: columns("upstream", "host", "hosts", "#budget", "budget_sum", "#reserve", "#slots", "#running", "#waiting", "#max_wait_ms",
 				"#paused", "#down", "#sv_login", "#sv_idle", "#sv_active", "#sv_held", "#sv_being_canceled", "#sv_closing",
 				"#logins", "#login_failures", "#moved", "#idled_out", "#outlived", "#cancels", "#abandoned", "#broken", "#cleaned",
-				"#cancels_effective", "#cancels_late", "last_error", "last_error_time"),
+				"#cancels_effective", "#cancels_late", "last_error", "last_error_time", "#replicating", "#replications"),
 			rows: snapshotRows(upstreams),
 		},
 	}
@@ -167,7 +167,7 @@ func upstreams(q *query, s *proxy.Snapshot) error {
 		r.count(u.Reserve, u.Slots, u.Running, u.Waiting).millis(u.MaxWait).flag(u.Paused).flag(u.Down)
 		r.count(u.Dialling, u.Idle, u.Active, u.Held, u.Cancelling, u.Closing)
 		r.total(u.Logins, u.LoginFailures, u.Moved, u.IdledOut, u.Outlived, u.Cancels, u.Abandoned, u.Broken, u.Cleaned, u.CancelsEffective, u.CancelsLate)
-		if err := q.end(r.optional(u.LastError).moment(u.LastErrorAt)); err != nil {
+		if err := q.end(r.optional(u.LastError).moment(u.LastErrorAt).count(u.Replicating).total(u.Replications)); err != nil {
 			return err
 		}
 	}

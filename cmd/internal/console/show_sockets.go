@@ -58,7 +58,7 @@ func clients(ctx context.Context, q *query, prefix string, busy bool) error {
 			if busy && c.State == "idle" || q.strict && prefix == "" && c.State == "login" {
 				continue // PgBouncer has those that log in among the sockets only
 			}
-			r := q.begin().text("C").text(or(c.Role, "(nouser)")).text(or(c.Database, "(nodb)")).text("none").text(prefix + c.State)
+			r := q.begin().text("C").text(or(c.Role, "(nouser)")).text(or(c.Database, "(nodb)")).text(or(c.Replication, "none")).text(prefix + c.State)
 			r.text(c.Address).count(c.Port).text(c.LocalAddress).count(c.LocalPort)
 			r.moment(c.Connected).moment(c.Requested).split(c.Wait).number(0)
 			r.text(pointer('c', c.ID)).text(pointer('s', c.Server)).number(0).text(c.TLS)
@@ -87,7 +87,7 @@ func servers(ctx context.Context, q *query, prefix string, busy bool) error {
 		if busy && v.State == "idle" {
 			continue
 		}
-		r := q.begin().text("S").text(v.Role).text(v.Database).text("none").text(prefix + serverState(v.State, prefix != ""))
+		r := q.begin().text("S").text(v.Role).text(v.Database).text(or(v.Replication, "none")).text(prefix + serverState(v.State, prefix != ""))
 		r.text(v.Address).count(v.Port).text(v.LocalAddress).count(v.LocalPort)
 		r.moment(v.Connected).moment(v.Requested).number(0, 0).flag(v.CloseNeeded)
 		r.text(pointer('s', v.ID)).text(pointer('c', v.Client)).number(int64(v.PID)).text(v.TLS)

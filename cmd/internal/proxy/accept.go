@@ -106,6 +106,7 @@ type admitted struct {
 	dbname, user   string // on the server
 	params         []wire.Param
 	own            relay.Own // pgweir's own parameters
+	replication    replication
 	minor          uint16
 	credentials    login.Credentials
 	passwords      upstream.Passwords
@@ -170,6 +171,10 @@ func (px *Proxy) client(conn net.Conn, c *login.Client, s *Settings) {
 	_ = conn.SetDeadline(time.Time{})
 	h := &clientConn{up: up, who: who, addr: addressOf(conn.RemoteAddr()), local: addressOf(conn.LocalAddr())}
 	h.ip, h.channel = ipOf(conn.RemoteAddr()), login.ChannelOf(c.TLS)
+	if who.replication != notReplication {
+		px.replicate(conn, h)
+		return
+	}
 	fd, t, bridge, err := detach(conn)
 	if err != nil {
 		px.clients.Add(-1)
@@ -267,7 +272,7 @@ func (px *Proxy) refuseBlocked(conn net.Conn, e *wire.Error, hold time.Duration)
 
 // authenticate checks who a client is and finds where it is to go.
 func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*cluster, *admitted, error) {
-	db, dbname := s.route(c.Database)
+	db, dbname := s.routeOf(c)
 	if db == nil {
 		e := session.Say("no_database")
 		e.Message = `database "` + c.Database + `" does not exist`
@@ -292,12 +297,16 @@ func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*clu
 	if err != nil {
 		return nil, nil, err
 	}
+	replication, err := replicationOf(&c.Startup)
+	if err != nil {
+		return nil, nil, err
+	}
 	own, params, unknown := relay.SplitOwn(params)
 	if unknown != nil {
 		return nil, nil, unknown
 	}
 	a := &admitted{
-		database: c.Database, role: c.User, dbname: dbname, user: c.User, params: params, own: own,
+		database: c.Database, role: c.User, dbname: dbname, user: c.User, params: params, own: own, replication: replication,
 		minor: c.Startup.Speaks(), credentials: c.Credentials,
 	}
 	if a.user = db.serverRole(c.User); a.user != c.User {
@@ -328,11 +337,7 @@ func settingsOf(s *wire.Startup) ([]wire.Param, error) {
 	}
 	for _, p := range s.Params {
 		switch p.Name {
-		case "user", "database", "options":
-		case "replication":
-			if p.Value != "false" && p.Value != "off" && p.Value != "no" && p.Value != "0" {
-				return nil, session.Say("replication")
-			}
+		case "user", "database", "options", "replication":
 		default:
 			list = append(list, p)
 		}
@@ -366,6 +371,8 @@ func (px *Proxy) Cancel(ctx context.Context, r *wire.CancelRequest) {
 	px.post(func(now int64) {
 		if cl := px.sessions.find(r); cl != nil {
 			cl.CancelRequest(now, func() { close(done) })
+		} else if rep := px.replicas.find(r); rep != nil {
+			rep.cancel(func() { close(done) })
 		} else {
 			close(done)
 		}

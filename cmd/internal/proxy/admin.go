@@ -214,6 +214,9 @@ func (px *Proxy) Kill(ctx context.Context, database string) error {
 				}
 			})
 			up.core.KillServers(now, meant)
+			px.replicas.end(killed, func(r *replica) bool {
+				return r.up == up && meant(&session.KeyInfo{Database: r.who.dbname, Role: r.who.user})
+			})
 		})
 	})
 }
@@ -228,6 +231,9 @@ func (px *Proxy) KillClient(ctx context.Context, id uint64) (err error) {
 				err = nil
 			}
 		})
+		if px.replicas.end(killed, func(r *replica) bool { return r.id == id }) {
+			err = nil
+		}
 	})
 	if ended != nil {
 		return ended

@@ -169,14 +169,8 @@ func (ca *candidate) query() *hba.Query {
 	ip := ipOf(ca.conn.RemoteAddr())
 	return &hba.Query{
 		Local: !ip.IsValid(), Addr: ip, TLS: ca.c.TLS != nil, Database: ca.c.Database, Role: ca.c.User,
-		Replication: physical(&ca.c.Startup), Own: ownNetworks, MemberOf: ca.memberOf,
+		Replication: wantsPhysical(&ca.c.Startup), Own: ownNetworks, MemberOf: ca.memberOf,
 	}
-}
-
-// physical reports whether a client wants physical replication, which is of no database.
-func physical(s *wire.Startup) bool {
-	v, ok := s.Get("replication")
-	return ok && (v == "true" || v == "on" || v == "yes" || v == "1")
 }
 
 // ownNetworks are this machine's addresses.

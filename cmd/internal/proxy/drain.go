@@ -98,6 +98,7 @@ func (px *Proxy) endIdle(now int64) {
 	for _, up := range px.upstreams {
 		up.core.Drain(now, func(yield func(*session.Client)) { px.sessions.each(up.core, yield) })
 	}
+	px.replicas.endAll(session.Say("draining"))
 }
 
 // checkDrained ends the drain when no session is left. Loop thread.
@@ -109,6 +110,9 @@ func (px *Proxy) checkDrained() {
 		if up.core.Clients() > 0 {
 			return
 		}
+	}
+	if len(px.replicas.open) > 0 {
+		return
 	}
 	if !px.isDrained() {
 		close(px.drained)
@@ -130,6 +134,7 @@ func (px *Proxy) endAll() {
 	defer cancel()
 	_ = px.do(ctx, func(now int64) { // a loop that hangs can't say anything
 		px.sessions.all(func(cl *session.Client) { cl.Kill(closing, session.Draining, now) })
+		px.replicas.endAll(closing)
 	})
 }
 
@@ -214,7 +219,7 @@ func (px *Proxy) lastWords(how Shutdown) (next Shutdown, again bool) {
 			up.disown(now)
 		}
 		w := px.await(func() bool {
-			return px.loop.Finishing() == 0 && px.count(scope{}, func(*pool.Server) bool { return true }) == 0
+			return px.loop.Finishing() == 0 && len(px.replicas.open) == 0 && px.count(scope{}, func(*pool.Server) bool { return true }) == 0
 		})
 		go func() {
 			defer close(over)

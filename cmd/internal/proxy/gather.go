@@ -178,6 +178,7 @@ func (r *upstreamFacts) begin(now int64) {
 		Cancels: c.Cancels, Abandoned: c.Abandoned, Broken: c.Broken, Cleaned: c.Cleaned, Replanned: c.Replanned,
 		CancelsEffective: c.CancelsEffective, CancelsLate: c.CancelsLate,
 	}
+	r.state.Replicating, r.state.Replications = len(up.seats.list)-up.seats.waiting, up.replications
 	r.state.Names, r.state.Lookups = up.nameStates(now), up.naming.lookups
 	r.index = make([]int, len(r.workloads))
 	for i := range r.workloads {

@@ -131,10 +131,12 @@ type UpstreamState struct {
 	Roles     roster.Stats // what it was asked about roles
 
 	Dialling, Idle, Active, Closing, Cancelling int // server connections by state
+	Replicating                                 int // not of these: places of replication connections
 	Held                                        int // of Active kept by sessions in session mode, idle or not
 
 	Logins, LoginFailures, Moved, IdledOut, Outlived uint64 // server connections: started, failed, given up for others, closed for idleness, for age
 	Cancels, Abandoned, Broken, Cleaned, Replanned   uint64
+	Replications                                     uint64                   // replication connections begun
 	Demoted, Capped                                  uint64                   // requests: see RoleState
 	Stopped                                          [session.Timeouts]uint64 // likewise
 	UnknownTags                                      []Count                  // values of tags that meant nothing, by key; without those that never came
@@ -309,6 +311,7 @@ type ClientState struct {
 	PinnedFor                                       time.Duration // since when
 	Silent                                          time.Duration // since it last said something
 	ServerPID                                       uint32        // of its server's backend
+	Replication                                     string        // "physical" or "logical"; "" = it is a session
 }
 
 // ServerState is one server connection.
@@ -327,4 +330,5 @@ type ServerState struct {
 	Application              string // of its client
 	CloseNeeded              bool   // it is closed when it comes back
 	Pinned                   string // for what its client keeps it
+	Replication              string // as in ClientState
 }

@@ -34,6 +34,7 @@ type Proxy struct {
 	refusals refusals
 	rates    *session.Rates
 	crowd    crowd
+	replicas replicas
 	failures sampler[string] // logins to servers
 	stopped  sampler[stoppedKind]
 	endings  [session.Reasons]uint64

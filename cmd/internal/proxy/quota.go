@@ -1,13 +1,10 @@
 package proxy
 
-import (
-	"github.com/pgweir/pgweir/admission"
-	"github.com/pgweir/pgweir/pool"
-)
+import "github.com/pgweir/pgweir/pool"
 
-// quotasOf returns how many servers the role and the database of a key may have, with the
-// keys that share them. Loop thread, or before it runs.
-func (up *cluster) quotasOf(s *Settings) func(admission.Key) [2]pool.Quota {
+// quotasOf returns how many servers a role and a database may have, by their names on the
+// server. Loop thread, or before it runs.
+func (up *cluster) quotasOf(s *Settings) func(role, database string) [2]pool.Quota {
 	databases := make(map[string]int) // by their names on the server
 	anyOther := 0
 	for i := range s.Databases {
@@ -24,19 +21,20 @@ func (up *cluster) quotasOf(s *Settings) func(admission.Key) [2]pool.Quota {
 			}
 		}
 	}
-	return func(k admission.Key) (q [2]pool.Quota) {
-		info := up.core.KeyInfo(k)
+	return func(role, database string) (q [2]pool.Quota) {
 		if s.RoleOf != nil {
-			if most := s.RoleOf(info.Role).MaxServers; most > 0 {
-				q[0] = pool.Quota{ID: up.quotaID("role", info.Role), Limit: most}
+			if most := s.RoleOf(role).MaxServers; most > 0 {
+				others := up.seated(func(s *seat) bool { return s.role == role })
+				q[0] = pool.Quota{ID: up.quotaID("role", role), Limit: most, Others: others}
 			}
 		}
-		most, known := databases[info.Database]
+		most, known := databases[database]
 		if !known {
 			most = anyOther
 		}
 		if most > 0 {
-			q[1] = pool.Quota{ID: up.quotaID("database", info.Database), Limit: most}
+			others := up.seated(func(s *seat) bool { return s.database == database })
+			q[1] = pool.Quota{ID: up.quotaID("database", database), Limit: most, Others: others}
 		}
 		return q
 	}

@@ -33,6 +33,11 @@ func (px *Proxy) Clients(ctx context.Context, f func([]ClientState) error) error
 				}
 			}
 			at, more = end, end < len(px.sessions.slots)
+			if !more {
+				for _, r := range px.replicas.open {
+					list = append(list, r.clientState())
+				}
+			}
 		})
 		if err != nil {
 			return err
@@ -89,9 +94,14 @@ func (px *Proxy) Servers(ctx context.Context) (list []ServerState, err error) {
 				list = append(list, px.serverRow(up, p, names[p.Key], now, wall))
 			}
 		}
+		for _, r := range px.replicas.open {
+			if !r.dialled.IsZero() {
+				list = append(list, r.serverState())
+			}
+		}
 	})
 	slices.SortFunc(list, func(a, b ServerState) int {
-		return cmp.Or(cmp.Compare(a.Upstream, b.Upstream), cmp.Compare(a.ID&0xffff, b.ID&0xffff))
+		return cmp.Or(cmp.Compare(a.Upstream, b.Upstream), cmp.Compare(a.ID>>32, b.ID>>32), cmp.Compare(a.ID&0xffff, b.ID&0xffff))
 	})
 	return list, err
 }

@@ -45,6 +45,8 @@ type cluster struct {
 	// and who waits for locks
 	locksAskedAt int64
 	naming       naming
+	seats        seats
+	replications uint64 // begun
 }
 
 // treatment is a workload as the sessions of an upstream know it, for roles that may use
@@ -146,18 +148,24 @@ func (up *cluster) ceilings(s *Settings) {
 
 // gatePlan is what the gate enforces.
 func (up *cluster) gatePlan(u *Upstream) admission.Plan {
-	p := admission.Plan{Slots: u.Slots, Connections: u.Budget - u.Reserve, Workloads: up.plan}
+	ordinary, reserved := up.seats.count()
+	p := admission.Plan{Slots: u.Slots, Connections: max(u.Budget-u.Reserve-ordinary, 1), Workloads: up.plan}
 	if len(u.ReserveUsers) > 0 {
-		p.Extra = u.Reserve - u.control()
+		p.Extra = max(u.Reserve-u.control()-reserved, 0)
 	}
 	return p
 }
 
 func (up *cluster) poolOptions(u *Upstream, s *Settings) pool.Options {
+	ordinary, reserved := up.seats.count()
+	quotas := up.quotasOf(s)
 	return pool.Options{
-		Budget: u.Budget - u.control(), Reserve: u.Reserve - u.control(),
-		ReservedKey:     func(k admission.Key) bool { return up.reserved[k] },
-		Quotas:          up.quotasOf(s),
+		Budget: u.Budget - u.control() - ordinary - reserved, Reserve: u.Reserve - u.control() - reserved,
+		ReservedKey: func(k admission.Key) bool { return up.reserved[k] },
+		Quotas: func(k admission.Key) [2]pool.Quota {
+			info := up.core.KeyInfo(k)
+			return quotas(info.Role, info.Database)
+		},
 		ConnectParallel: u.ConnectParallel, ConnectRate: u.ConnectRate,
 		Lifetime: int64(u.Lifetime), IdleTimeout: int64(u.IdleTimeout), Rand: rand.Float64,
 	}

@@ -84,7 +84,7 @@ func (up *cluster) down() bool {
 // it but its counts.
 func (up *cluster) forgotten() bool {
 	st := up.core.Set().Stats()
-	return up.disowned && up.core.Clients() == 0 && st.Idle+st.Busy+st.Dialling+st.Closing == 0
+	return up.disowned && up.core.Clients() == 0 && len(up.seats.list) == 0 && st.Idle+st.Busy+st.Dialling+st.Closing == 0
 }
 
 func (v *view) fill(f *facts) {

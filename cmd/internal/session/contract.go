@@ -239,10 +239,10 @@ var contract = [...]Term{
 		When: "no such database configured",
 	},
 	{
-		Reason: "replication", Code: wire.CodeFeatureNotSupported, Severity: severityEnded, Retry: RetryNo,
-		Message: "pgweir: replication connections are not supported yet",
-		Advice:  "connect to Postgres directly for replication",
-		When:    "a replication connection",
+		Reason: "replication", Code: codeFull, Severity: severityEnded, Retry: RetryYes,
+		Message: "pgweir: no server connection is left for another replication connection",
+		Advice:  "each has one of the budget for itself: raise the budget of the upstream, or end others",
+		When:    "a replication connection that got no server of its own within `session_wait`, or would leave none to others",
 	},
 	{
 		Reason: "disabled", Code: wire.CodeCannotConnectNow, Severity: severityEnded, Retry: RetryYes,

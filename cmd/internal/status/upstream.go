@@ -23,6 +23,8 @@ func upstreamMetrics() group[proxy.UpstreamState] {
 	g.gauge("pgweir_budget_connections", "Server connections that this process may have.", func(u *U) float64 { return float64(u.Budget) })
 	g.gauge("pgweir_reserve_connections", "Part of the budget kept for control and reserve_users.", func(u *U) float64 { return float64(u.Reserve) })
 	g.gauge("pgweir_held_connections", "Active server connections that sessions in session mode keep, idle or not.", func(u *U) float64 { return float64(u.Held) })
+	g.gauge("pgweir_replication_connections", "Server connections of the budget that replication has, each for one client.", func(u *U) float64 { return float64(u.Replicating) })
+	g.counter("pgweir_replications_total", "Replication connections begun.", func(u *U) uint64 { return u.Replications })
 	g.gauge("pgweir_waiting_clients", "Clients in the queue.", func(u *U) float64 { return float64(u.Waiting) })
 	g.gauge("pgweir_paused", "1 while the upstream is paused.", func(u *U) float64 { return truth(u.Paused) })
 	g.gauge("pgweir_upstream_down", "1 while no server connection is open and the last login failed.", func(u *U) float64 { return truth(u.Down) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
@@ -80,13 +81,13 @@ func (d *dial) attempt(ctx context.Context, k *candidate) event {
 		return no
 	}
 	s := &Session{Server: server, Where: k.place, Encryption: d.o.Encryption}
-	r, known, err := d.o.Attrs.ask(ctx, server)
+	r, known, err := d.o.Attrs.ask(ctx, server, physical(d.target.Params))
 	if err != nil {
 		_ = conn.Close()
 		no.err = err
 		return no
 	}
-	if !d.o.Attrs.fits(r) && d.o.Attrs != PreferStandby {
+	if known && !d.o.Attrs.fits(r) && d.o.Attrs != PreferStandby {
 		discard(s)
 		no.err = wrongRole{r}
 		return no
@@ -97,9 +98,14 @@ func (d *dial) attempt(ctx context.Context, k *candidate) event {
 // roleQuery asks a server that does not report its role.
 const roleQuery = "SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')"
 
+// physical reports whether a login is for physical replication, where Postgres takes no SQL.
+func physical(params []wire.Param) bool {
+	return slices.Contains(params, wire.Param{Name: "replication", Value: "true"})
+}
+
 // ask finds out the role of a server as far as it matters; known is false if it
-// does not. Since version 14 Postgres reports it with the log-in.
-func (a Attrs) ask(ctx context.Context, s *login.Server) (r role, known bool, err error) {
+// does not, or can't be asked for. Since version 14 Postgres reports it with the log-in.
+func (a Attrs) ask(ctx context.Context, s *login.Server, mute bool) (r role, known bool, err error) {
 	if a == Any {
 		return role{}, false, nil
 	}
@@ -111,6 +117,9 @@ func (a Attrs) ask(ctx context.Context, s *login.Server) (r role, known bool, er
 		case "default_transaction_read_only":
 			readOnly = p.Value
 		}
+	}
+	if (standby == "" || readOnly == "") && mute {
+		return role{}, false, nil
 	}
 	if standby == "" || readOnly == "" {
 		row, err := s.Query(ctx, roleQuery)
