@@ -246,6 +246,14 @@ func TestReplicationBudget(t *testing.T) {
 		t.Errorf("beside a transaction: %v: %s", err, out)
 	}
 	run(t, c, "commit")
+	// They count for what the role may have on the server.
+	s.write(t, s.text+"\n[role.app]\nmax_server_connections = 1\n")
+	s.console(t, "reload")
+	p = s.receive(t)
+	if out, err := s.identify(t, "true"); err == nil || !strings.Contains(out, "reason=replication") {
+		t.Errorf("over max_server_connections: %v: %s", err, out)
+	}
+	s.stop(t, p)
 }
 
 // Clients are told of the end, whoever ends it.

@@ -93,3 +93,37 @@ func TestQuotaShrinks(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What others have of a quota is not for the set, and one that has too much of it by then gives
+// that back.
+func TestQuotaOfOthers(t *testing.T) {
+	o := Options{Budget: 10, ConnectRate: 1e9, Quotas: together(2)}
+	s := New(o)
+	s.Demand(1, 2, 2, 0)
+	for _, a := range s.Actions(nil) {
+		s.Dialed(0, a.Server, true, false)
+	}
+	s.Demand(1, 0, 2, 0)
+	one := [2]Quota{{ID: 1, Limit: 2, Others: 1}}
+	if s.OverQuotas([2]Quota{{ID: 1, Limit: 2}}) || !s.OverQuotas(one) || s.OverQuotas([2]Quota{{ID: 7, Limit: 2, Others: 2}}) {
+		t.Error("two servers are too many with another one, and not by themselves")
+	}
+	o.Quotas = func(admission.Key) [2]Quota { return one }
+	s.Reconfigure(1e9, o)
+	list := s.Actions(nil)
+	if len(list) != 1 || list[0].Kind != Close {
+		t.Fatalf("%d actions, want the end of one server", len(list))
+	}
+	if !s.OverQuotas(one) {
+		t.Error("a server that is being closed has its place")
+	}
+	s.Gone(1e9, list[0].Server)
+	if s.OverQuotas(one) {
+		t.Error("one is left to the set")
+	}
+	s.Demand(1, 3, 3, 2e9)
+	want(t, acted(s))
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}

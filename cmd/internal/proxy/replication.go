@@ -316,7 +316,7 @@ func (r *replica) clientState() ClientState {
 		c.Server = r.serverID()
 	}
 	if r.server != nil {
-		c.State = "active"
+		c.State, c.ServerPID = "active", r.server.PID
 	} else {
 		c.Wait = time.Since(r.since)
 	}
