@@ -74,6 +74,9 @@ func openings() []opening {
 	}
 }
 
+// failed counts sessions that a server did not take.
+const failed = `pgweir_sessions_ended_total{reason="login_failed"}`
+
 // What does not become a login ends with a reason and leaves nothing. Traps 23, 24, 25, 27,
 // 52.
 func TestHostileOpenings(t *testing.T) {
@@ -83,6 +86,10 @@ func TestHostileOpenings(t *testing.T) {
 	before := c.rest(t, 1)
 	for _, o := range openings() {
 		t.Run(o.name, func(t *testing.T) {
+			was, err := c.scrape()
+			if err != nil {
+				t.Fatal(err)
+			}
 			h, err := knock(c.Endpoint)
 			if err != nil {
 				t.Fatal(err)
@@ -100,6 +107,10 @@ func TestHostileOpenings(t *testing.T) {
 			told, err := h.end()
 			if err != nil || told == nil || told.Code != o.told || told.Severity != wire.SeverityFatal {
 				t.Errorf("told %v, %v; want %s", told, err, o.told)
+			}
+			const counter = "pgweir_refusals_total"
+			if now, err := c.scrape(); err != nil || now.sum(counter) == was.sum(counter) && now.sum(failed) == was.sum(failed) {
+				t.Errorf("not counted, %v", err)
 			}
 		})
 	}
@@ -139,6 +150,11 @@ func TestSlowOpenings(t *testing.T) {
 		}
 		_ = h.Close()
 	}
+	m, err := c.scrape()
+	if n := m.sum("pgweir_refusals_total", `reason="login_timeout"`); err != nil || n < 20 {
+		t.Errorf("%v of %d are counted, %v", n, len(slow), err)
+	}
+	c.logged(t, 0, "login refused", "reason=login_timeout")
 	for n := range len(hello) { // and those who leave in the middle
 		h, err := knock(c.Endpoint)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"syscall"
@@ -226,6 +227,8 @@ func turnAway(conn net.Conn, e *wire.Error, wait time.Duration) {
 
 var tooManyLogins = session.Say("max_logins")
 
+var tooSlow = session.Say("login_timeout")
+
 var tooManyClients = session.Say("max_client_conn")
 
 // refuseLogin tells the client why and closes the connection.
@@ -239,6 +242,10 @@ func (px *Proxy) refuseLogin(conn net.Conn, err error) {
 	if trouble, failed := errors.AsType[*login.TLSError](login.TLSTrouble(err)); failed && !ok {
 		e, ok = session.Say("tls"), true // for log and console: nothing more can be said to the client
 		e.Message = trouble.Error()
+	}
+	if !ok && errors.Is(err, os.ErrDeadlineExceeded) { // nothing can be sent in time
+		px.turnedAway(tooSlow, addressOf(conn.RemoteAddr()))
+		return
 	}
 	if !ok {
 		px.o.Log.Debug("login ended", "client", addressOf(conn.RemoteAddr()), "error", err)

@@ -225,6 +225,11 @@ var contract = [...]Term{
 		When: "TLS failed before the end of the login: no common version, a certificate that is not good ...; the client hears it in TLS's own words",
 	},
 	{
+		Reason: "login_timeout", Code: wire.CodeQueryCanceled, Severity: severityEnded,
+		Message: "canceling authentication due to timeout",
+		When:    "not logged in within `client_login_timeout`: for log and counters, the client hears nothing",
+	},
+	{
 		Reason: "role", Code: wire.CodeInvalidAuthorization, Severity: severityEnded,
 		Advice: "pgweir was started with a URL and serves only its role; use a configuration file for more",
 		When:   "another role than that of `DATABASE_URL`, without a file",
