@@ -32,13 +32,18 @@ func (px *Proxy) accept(ctx context.Context, ln net.Listener) {
 			px.admitLogin(conn)
 		case ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			return
-		case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+		case noneLeft(err):
 			px.outOfDescriptors(ln)
 		default:
 			px.o.Log.Warn("accept failed", "error", err)
 			wait(50 * time.Millisecond)
 		}
 	}
+}
+
+// noneLeft reports whether an error is that there are no file descriptors.
+func noneLeft(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // admitLogin starts a login if there is a place for it.
@@ -242,6 +247,10 @@ func (px *Proxy) refuseLogin(conn net.Conn, err error) {
 	if trouble, failed := errors.AsType[*login.TLSError](login.TLSTrouble(err)); failed && !ok {
 		e, ok = session.Say("tls"), true // for log and console: nothing more can be said to the client
 		e.Message = trouble.Error()
+	}
+	if !ok && noneLeft(err) { // the connection was accepted with the last one, and needs another
+		px.noDescriptors()
+		e, ok = lacksDescriptors, true
 	}
 	if !ok && errors.Is(err, os.ErrDeadlineExceeded) { // nothing can be sent in time
 		px.turnedAway(tooSlow, addressOf(conn.RemoteAddr()))

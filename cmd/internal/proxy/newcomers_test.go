@@ -3,11 +3,14 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pgweir/pgweir/wire"
 )
 
 // A listener whose newcomers are ignored still has those who came before, and nobody else
@@ -64,5 +67,20 @@ func TestIgnoreNewcomers(t *testing.T) {
 		}
 	case <-ctx.Done():
 		t.Error("who came in vain waits for ever")
+	}
+}
+
+// Who was accepted with the last descriptor, so that there is none for the event loop, is told.
+func TestNoDescriptorForTheLoop(t *testing.T) {
+	px, _ := start(t, nil)
+	ours, theirs := net.Pipe()
+	go px.refuseLogin(ours, fmt.Errorf("loop: detach: %w", os.NewSyscallError("fcntl", syscall.EMFILE)))
+	_ = theirs.SetDeadline(time.Now().Add(patience))
+	typ, body, err := wire.ReadMessage(theirs, 1<<16)
+	if err != nil || typ != wire.MsgErrorResponse {
+		t.Fatalf("%q, %v", typ, err)
+	}
+	if e := wire.ErrorFields(body); e.Code != "53300" || e.Detail != "reason=descriptors" {
+		t.Error(e)
 	}
 }
