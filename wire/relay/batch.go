@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/sqltext"
@@ -99,7 +100,8 @@ type batch struct {
 	local   bool
 	request Request // of its first statement with a text
 	named   bool
-	closed  bool         // something was closed: what is used after it is not looked up
+	closed  bool         // by SQL, or under a portal: what is used after it is not looked up
+	gone    []string     // the names of statements that were closed by the protocol
 	last    sqltext.Kind // of the unnamed statement as the batch leaves it
 	parsed  bool         // the batch has its own unnamed statement
 	ending  string       // what that drops, if it is a DEALLOCATE
@@ -140,6 +142,7 @@ func (b *batch) look(m message) {
 			b.local = false
 		}
 		if len(name) == 0 {
+			b.gone = slices.DeleteFunc(b.gone, func(name string) bool { return name == "" })
 			b.parsed, b.last, b.parsing = true, kind, own
 			if kind == sqltext.Deallocate {
 				text := textOf(tail)
@@ -185,11 +188,21 @@ func (b *batch) look(m message) {
 			!b.c.apart() && len(body) > 2 && (body[0] == 'P' || b.c.names.find(body[1:len(body)-1]) < 0) {
 			b.local = false
 		}
-		b.closed = true
+		// pgJDBC closes what its cache has dropped in front of whatever comes next, its
+		// empty probe too.
+		if len(body) > 1 && body[0] == 'S' && !b.portal && len(b.gone) < mostGone {
+			b.gone = append(b.gone, string(body[1:len(body)-1]))
+			b.parsed = b.parsed && len(body) > 2
+		} else {
+			b.closed = true
+		}
 	default:
 		b.local = false
 	}
 }
+
+// mostGone is how many closed names are told apart in a batch.
+const mostGone = 16
 
 // note keeps what the batch's first statement is, for admission.
 func (b *batch) note(r *Request) {
@@ -220,7 +233,7 @@ func (b *batch) lookBind(body []byte) {
 		return
 	}
 	name, rest, ok := cstring(rest)
-	if !ok || b.closed {
+	if !ok || b.closed || slices.Contains(b.gone, string(name)) {
 		b.local = false
 		return
 	}
@@ -253,7 +266,7 @@ func (b *batch) lookBind(body []byte) {
 func (b *batch) localName(z []byte) bool {
 	name := z[:len(z)-1]
 	switch {
-	case b.closed:
+	case b.closed || slices.Contains(b.gone, string(name)):
 		return false
 	case len(name) == 0 && b.parsed:
 		return b.parsing != nil
