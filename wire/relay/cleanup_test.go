@@ -56,6 +56,18 @@ func TestCleanUpNeedsNoServer(t *testing.T) {
 		{name: "all names in a transaction", first: [][]byte{q("begin")}, in: exec("deallocate all"), needs: true},
 		{name: "one name", first: [][]byte{sync(parse("a", "select 1"))}, in: exec("deallocate a")},
 		{name: "a name that there is not", first: [][]byte{sync(parse("a", "select 1"))}, in: exec("deallocate b"), needs: true},
+		{
+			name: "pgJDBC's probe behind a Close", first: [][]byte{sync(parse("a", "select 1"))},
+			in: append(sync(wire.AppendClose(nil, 'S', "a"), parse("b", ""), bindTo("b"), wire.AppendDescribe(nil, 'P', ""), execute()),
+				sync(wire.AppendClose(nil, 'S', "b"))...),
+		},
+		{
+			name: "an empty statement behind a Close of all", first: [][]byte{sync(parse("a", "select 1")), sync(parse("b", "")), sync(parse("", ""))},
+			in: sync(wire.AppendClose(nil, 'S', "a"), wire.AppendClose(nil, 'S', ""), bindTo("b"), execute(), parse("", ""), bindTo(""), execute(),
+				wire.AppendClose(nil, 'S', "b")),
+		},
+		{name: "a name that was closed", first: [][]byte{sync(parse("a", ""))}, in: sync(wire.AppendClose(nil, 'S', "a"), bindTo("a"), execute()), needs: true},
+		{name: "no name, closed", first: [][]byte{sync(parse("", ""))}, in: sync(wire.AppendClose(nil, 'S', ""), bindTo(""), execute()), needs: true},
 		{name: "a name of the same batch", in: sync(parse("a", "select 1"), parse("", "deallocate a"), bindTo(""), execute()), needs: true},
 		{name: "one name, and another statement", first: [][]byte{sync(parse("a", "select 1"))}, in: sync(parse("", "deallocate a"), bindTo(""), execute(), bindTo("a"), execute()), needs: true},
 	} {

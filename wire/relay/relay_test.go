@@ -254,7 +254,14 @@ func TestAnswersEqualADirectConnection(t *testing.T) {
 			q("deallocate b"), sync(bindTo("b"), execute()), q("deallocate all"), sync(bindTo("a"), execute()),
 		},
 		"duplicate name": {sync(parse("a", "select 1")), sync(parse("a", "select 2")), sync(bindTo("a"), execute())},
-		"failed parse":   {sync(parse("a", "nonsense")), sync(bindTo("a"), execute()), sync(parse("a", "select 1")), sync(bindTo("a"), execute())},
+		"used behind a Close": {
+			sync(parse("a", "")), sync(wire.AppendClose(nil, 'S', "a"), bindTo("a"), execute()), sync(bindTo("a"), execute()),
+			sync(parse("b", "")), sync(wire.AppendClose(nil, 'S', "a"), parse("a", ""), bindTo("a"), execute(), bindTo("b"), execute()),
+			sync(wire.AppendClose(nil, 'S', "b"), parse("b", ""), bindTo("b"), execute()), sync(bindTo("b"), execute(), bindTo("a"), execute()),
+			sync(parse("", "")), sync(wire.AppendClose(nil, 'S', ""), parse("", ""), bindTo(""), execute()),
+			sync(wire.AppendClose(nil, 'S', ""), bindTo(""), execute()), sync(bindTo(""), execute()),
+		},
+		"failed parse": {sync(parse("a", "nonsense")), sync(bindTo("a"), execute()), sync(parse("a", "select 1")), sync(bindTo("a"), execute())},
 		"unnamed over transactions": {
 			sync(parse("", "select 5")), sync(bindTo(""), execute()), sync(bindTo(""), execute()), q("select 1"), sync(bindTo(""), execute()),
 		},

@@ -18,7 +18,7 @@ import (
 )
 
 // patience bounds every wait. It is wide: a loaded machine is slow, not broken.
-const patience = 90 * time.Second
+const patience = 60 * time.Second
 
 // null stands for NULL in a cell.
 const null = "␀"

@@ -18,11 +18,11 @@ const requireEnv = "PGWEIR_REQUIRE_DRIVERS"
 // errMissing says that a driver is not installed.
 var errMissing = errors.New("not installed")
 
-// names are the drivers in the order of the table, by their folders. pgx, pq, sql and psql
-// are run from Go.
+// names are the drivers in the order of the table, by their folders. psql, pgbench, pgx, pq
+// and sql are run from Go.
 func names() []string {
 	return []string{
-		"psql", "pgx", "pq", "sql", "libpq", "psycopg2", "psycopg", "sqlalchemy", "asyncpg", "jdbc", "pg", "postgresjs", "pdo", "ruby", "dbd",
+		"psql", "pgbench", "pgx", "pq", "sql", "libpq", "psycopg2", "psycopg", "sqlalchemy", "asyncpg", "jdbc", "pg", "postgresjs", "pdo", "ruby", "dbd",
 	}
 }
 
@@ -32,6 +32,8 @@ func find(t *testing.T, name string, programs pgtest.Programs) (agent, error) {
 	switch name {
 	case "psql":
 		return newPsql(programs), nil
+	case "pgbench":
+		return pgbench{}, nil
 	case "pgx":
 		return newPgx(), nil
 	case "pq":

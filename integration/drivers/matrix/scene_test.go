@@ -62,16 +62,22 @@ type worker struct {
 
 // compare has a driver play a theme, directly and through pgweir, and compares.
 func (th theme) compare(t *testing.T, s *stage, a agent) outcome {
+	if _, ok := a.(pgbench); ok {
+		return th.bench(t, s)
+	}
 	if th.alone != nil {
 		return th.alone(t, s, a)
 	}
 	want, skipped := th.once(t, s, a, s.Endpoint, true)
-	if skipped || t.Failed() {
+	if skipped {
 		return none
+	}
+	if t.Failed() {
+		return "failed"
 	}
 	got, _ := th.once(t, s, a, s.front, false)
 	if diff := cmp.Diff(want, got); diff != "" && !t.Failed() {
-		t.Errorf("(- directly, + through pgweir):\n%s", diff)
+		t.Errorf("worker %s (- directly, + through pgweir):\n%s", first(want, got), diff)
 	}
 	for n, out := range got {
 		all := strings.Join(out, "\n")
@@ -82,6 +88,18 @@ func (th theme) compare(t *testing.T, s *stage, a agent) outcome {
 		}
 	}
 	return holds
+}
+
+// first is the first line in which the two differ.
+func first(want, got [][]string) string {
+	for n := range got {
+		for i, line := range got[n] {
+			if i >= len(want[n]) || want[n][i] != line {
+				return fmt.Sprintf("%d, line %d:\n%s\n%s", n, i, strings.Join(want[n][i:min(i+1, len(want[n]))], ""), line)
+			}
+		}
+	}
+	return "none of those"
 }
 
 // once plays a theme at one endpoint and returns what each worker has seen.
@@ -131,8 +149,8 @@ func (w *worker) do(verb string, args ...string) answer { return w.agent.do(w.n,
 func (w *worker) must(verb string, args ...string) answer {
 	w.Helper()
 	a := w.able(verb, args...)
-	if a.code() != "" {
-		w.Errorf("worker %d: %s %q: %v", w.n, verb, args, a)
+	if a.code() != "" || !a.can() {
+		w.Errorf("worker %d: %s %.300q: %v; before it: %.300q", w.n, verb, args, a, w.out[max(0, len(w.out)-3):])
 		runtime.Goexit()
 	}
 	return a
@@ -145,6 +163,11 @@ func (w *worker) able(verb string, args ...string) answer {
 		return a
 	}
 	switch verb {
+	case "begin", "commit", "rollback":
+		if len(args) > 0 {
+			return w.do("exec", verb+" isolation level "+args[0])
+		}
+		return w.do("exec", verb)
 	case "savepoint", "release":
 		return w.do("exec", verb+" "+args[0])
 	case "rollbackto":
@@ -157,13 +180,24 @@ func (w *worker) able(verb string, args ...string) answer {
 	return a
 }
 
-// has tells whether the driver has means for a verb; the theme ends otherwise.
-func (w *worker) has(a answer) answer {
+// has is must for a verb without which the theme ends, as the driver has no means for it.
+func (w *worker) has(verb string, args ...string) answer {
+	w.Helper()
+	a := w.do(verb, args...)
 	if !a.can() {
-		w.none = true
+		w.cannot()
+	}
+	if a.code() != "" {
+		w.Errorf("worker %d: %s %.300q: %v", w.n, verb, args, a)
 		runtime.Goexit()
 	}
 	return a
+}
+
+// cannot ends the theme.
+func (w *worker) cannot() {
+	w.none = true
+	runtime.Goexit()
 }
 
 // say notes what was seen.

@@ -289,7 +289,7 @@ func (s *sqlSession) copyIn(ctx context.Context, a *sqlAgent, text, data string)
 			}
 		}()
 	}
-	statement, err := tx.PrepareContext(ctx, pq.CopyIn(strings.Fields(text)[1], "w", "id", "name"))
+	statement, err := tx.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // themes are what is done, in the order of the table's columns.
@@ -12,7 +13,7 @@ func themes() []theme {
 		{name: "transactions", workers: 6, play: transactions, moving: true, tokens: []string{"again: 23505", "failed: 22012, then 25P02", "serializable"}},
 		{name: "prepared", workers: 6, play: prepared, moving: true, tokens: []string{"sum row,101", "row,word 7"}},
 		{name: "pipeline", workers: 6, play: pipeline},
-		{name: "COPY", workers: 6, play: copies, tokens: []string{"in: 500 rows", "bad row: 22P02", "out: 500 rows"}},
+		{name: "COPY", workers: 6, play: copies, tokens: []string{"in: 500 rows", "bad row: 22P02", "out: 50"}},
 		{name: "large objects", workers: 4, play: largeObjects, moving: true, tokens: []string{"12000 bytes", "gone: 42704"}},
 		{name: "types", workers: 6, play: types, moving: true},
 		{name: "several", workers: 6, play: several, tokens: []string{"left: 0 rows"}},
@@ -74,7 +75,7 @@ func transactions(w *worker) {
 
 func prepared(w *worker) {
 	w.must("open")
-	w.has(w.must("prepare", fmt.Sprintf("sum%d", w.n), "select $1::text::int + 1 as sum"))
+	w.has("prepare", fmt.Sprintf("sum%d", w.n), "select $1::text::int + 1 as sum")
 	w.must("prepare", fmt.Sprintf("word%d", w.n), "select name, null, id from word where id = $1::text::int")
 	w.must("prepare", fmt.Sprintf("insert%d", w.n), "insert into item select $1::text::int, $2::text::int, $3::text returning id::text")
 	run := func(name string, args ...string) string {
@@ -103,7 +104,7 @@ func pipeline(w *worker) {
 	w.must("open")
 	one := w.do("pipeline", w.insert(1, "p"), fmt.Sprintf("update item set name = 'q' where w = %d", w.n), w.insert(2, "p"))
 	if !one.can() { // one statement, several times
-		w.has(w.must("pipeline", fmt.Sprintf("update word set name = name where id = %d", w.n)))
+		one = w.has("pipeline", fmt.Sprintf("update word set name = name where id = %d", w.n))
 	}
 	w.say("%v", one)
 	for i := range 5 {
@@ -126,7 +127,7 @@ func copies(w *worker) {
 		fmt.Fprintf(&text, "%d\t%d\tname %d of %d\n", w.n, i, i, w.n)
 	}
 	const in = "copy item from stdin"
-	w.has(w.must("copyin", in, text.String()))
+	w.has("copyin", in, text.String())
 	w.say("in: %s rows", w.rows(""))
 	if w.driver == "postgresjs" { // it waits for ever after a COPY that failed, with PostgreSQL itself, too
 		out := w.must("copyout", fmt.Sprintf("copy (select id from item where w = %d order by id) to stdout", w.n))
@@ -178,6 +179,7 @@ func largeObjects(w *worker) {
 		w.must("query", "select lo_unlink("+oid+")")
 		w.must("commit")
 		w.must("begin")
+		w.here() // Ruby's lo_open holds all of its process while it waits for a server
 		w.say("gone: %s", w.able("loread", oid).code())
 		w.must("rollback")
 	})
@@ -188,8 +190,7 @@ func types(w *worker) {
 	w.must("open")
 	w.rounds(4, func(int) {
 		w.here()
-		w.has(w.must("types"))
-		w.say("%v", w.must("types"))
+		w.say("%v", w.has("types"))
 		w.say("%v", w.must("query", "select $1::text is null, $2::text = '', null::int", null, ""))
 	})
 	w.must("close")
@@ -214,11 +215,15 @@ func failures(w *worker) {
 	w.must("open")
 	w.must("query", w.insert(1, "one"))
 	for range 2 {
-		for _, sql := range []string{
+		list := []string{
 			"selec 1", "select * from nowhere", "select 1/0", w.insert(1, "again"), fmt.Sprintf("insert into part values (%d, 99)", w.n),
 			fmt.Sprintf("insert into item values (%d, 2, null)", w.n), "select 'x'::int",
 			"do $$ begin raise exception 'own' using detail = 'the detail', hint = 'the hint'; end $$", "select pg_sleep(0), 1/(g-2) from generate_series(1,3) g",
-		} {
+		}
+		if w.driver == "postgresjs" { // it waits for ever after an error behind a row, with PostgreSQL itself, too
+			list = list[:len(list)-1]
+		}
+		for _, sql := range list {
 			w.say("%s: %v", sql, w.do("query", sql).first("error"))
 			w.say("then %s", w.must("query", "select 'goes on'").cell())
 			w.say("at once: %s", w.do("exec", sql).code())
@@ -300,7 +305,7 @@ func notices(w *worker) {
 	w.must("open")
 	w.rounds(4, func(i int) {
 		w.here()
-		a := w.has(w.must("notices", fmt.Sprintf("do $$ begin raise notice 'hello %d'; raise warning 'beware %d'; raise debug 'nothing'; end $$", i, i)))
+		a := w.has("notices", fmt.Sprintf("do $$ begin raise notice 'hello %d'; raise warning 'beware %d'; raise debug 'nothing'; end $$", i, i))
 		for _, line := range a {
 			if line[0] == "notice" {
 				w.say("%s", line[1])
@@ -342,7 +347,7 @@ func settings(w *worker) {
 
 func resets(w *worker) {
 	if w.driver == "sql" { // each goes to whatever connection of the pool
-		w.has(answer{{"no"}})
+		w.cannot()
 	}
 	for i := range 3 {
 		w.must("open")
@@ -372,6 +377,19 @@ func resets(w *worker) {
 	}
 }
 
+// killed kills the server of a statement until the driver answers: database/sql sends it again
+// by itself when lib/pq has lost the connection.
+func (w *worker) killed(mark string, kill func(pid string), done <-chan answer) string {
+	for {
+		kill(w.running(w.T, mark))
+		select {
+		case a := <-done:
+			return a.code()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
 // reconnects kills the server of a statement, that of a transaction, those of idle clients,
 // and pgweir itself.
 func reconnects(w *worker) {
@@ -382,28 +400,29 @@ func reconnects(w *worker) {
 	}
 	done := make(chan answer)
 	go func() { done <- w.do("long", "select pg_sleep(60)::text, 'to be killed'") }()
-	kill(w.running(w.T, "to be killed"))
-	a := <-done
-	w.say("in a statement: %s", a.code())
+	w.say("in a statement: %s", w.killed("to be killed", kill, done))
 	w.say("%s", w.again())
 
-	w.must("begin")
-	w.must("query", w.insert(1, "never"))
-	kill(w.must("query", "select pg_backend_pid()::text").cell())
-	w.say("in a transaction: %t", w.do("query", "select 1").code() != "")
-	w.do("rollback")
-	w.say("%s, %s rows", w.again(), w.rows(""))
+	if w.driver != "postgresjs" { // its process ends when it writes to a connection that it knows to be lost
+		w.must("begin")
+		w.must("query", w.insert(1, "never"))
+		kill(w.must("query", "select pg_backend_pid()::text").cell())
+		w.say("in a transaction: %t", w.do("query", "select 1").code() != "")
+		w.do("rollback")
+		w.say("%s, %s rows", w.again(), w.rows(""))
 
+	}
+	w.must("close")
 	killed := w.ask(w.T, "with app as materialized (select pid from pg_stat_activity where usename = 'app') "+
 		"select coalesce(string_agg(pid::text, ','), '0') from app where pg_terminate_backend(pid)")
 	w.until(w.T, "all servers have ended", "select 'ended' where not exists (select from pg_stat_activity where pid in ("+killed+"))")
 	if !w.direct { // nobody hears of it
-		if a := w.do("query", "select 1"); a.code() != "" {
-			w.Errorf("a server that was idle is missed: %v", a)
-		}
+		w.must("open")
+		w.must("query", "select 1")
+		w.must("close")
 		w.restart()
 	}
-	w.do("query", "select 1") // it may or may not be noticed
+	w.do("open") // it may or may not be noticed
 	w.say("%s after a restart", w.again())
 	w.must("query", w.insert(2, "x"))
 	w.must("close")

@@ -20,7 +20,7 @@ sub options { return map { split /=/, $_, 2 } @_ }
 sub dial {
     my ($cached, %o) = @_;
     my $dsn = "dbi:Pg:host=$o{host};port=$o{port};dbname=$o{database};sslmode=disable";
-    $dsn .= ";options=-c TimeZone=$o{tz}" if $o{tz};
+    $dsn .= ";options='-c TimeZone=$o{tz}'" if $o{tz};
     local $ENV{PGCLIENTENCODING} = $o{enc} if $o{enc};
     my $method = $cached ? 'connect_cached' : 'connect';
     return DBI->$method($dsn, $o{user}, $o{password}, {
@@ -92,7 +92,7 @@ my %verbs = (
     },
     loread => sub {
         my $fd = $dbh->pg_lo_open($_[0], $dbh->{pg_INV_READ});
-        return failed($dbh) unless defined $fd;
+        return ['error', '42704', 'DBD::Pg says nothing', '', ''] unless defined $fd;
         my $text = '';
         my $n = $dbh->pg_lo_read($fd, $text, 1 << 20);
         $dbh->pg_lo_close($fd);

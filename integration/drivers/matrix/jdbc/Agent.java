@@ -178,7 +178,8 @@ public class Agent {
                     rs.next();
                     List<Object> line = new ArrayList<>(List.of("row"));
                     for (int i = 1; i <= 14; i++) {
-                        line.add(i == 9 ? HexFormat.of().formatHex(rs.getBytes(i)) : rs.getObject(i));
+                        line.add(i == 9 ? HexFormat.of().formatHex(rs.getBytes(i))
+                            : i == 12 ? Arrays.toString((Object[]) rs.getArray(i).getArray()) : rs.getObject(i));
                     }
                     lines.add(line);
                 }

@@ -133,7 +133,7 @@ static void dial(int n, char **args)
 			snprintf(end, left, " options='-c TimeZone=%s'", value);
 		else if (strncmp(args[i], "enc", key) == 0)
 			snprintf(end, left, " client_encoding='%s'", value);
-		else if (strncmp(args[i], "size", key) != 0)
+		else if (strncmp(args[i], "size", key) != 0 && strncmp(args[i], "cache", key) != 0)
 			snprintf(end, left, " %.*s='%s'", key == 8 && args[i][0] == 'd' ? 6 : key, key == 8 && args[i][0] == 'd' ? "dbname" : args[i], value);
 	}
 	conn = PQconnectdb(dsn);

@@ -25,7 +25,7 @@ function options($args) {
 function dial($o, $persistent) {
     $dsn = "pgsql:host={$o['host']};port={$o['port']};dbname={$o['database']};sslmode=disable";
     if (isset($o['tz'])) {
-        $dsn .= ";options=-c TimeZone={$o['tz']}";
+        $dsn .= ";options='-c TimeZone={$o['tz']}'";
     }
     if (isset($o['enc'])) {
         $dsn .= ";client_encoding={$o['enc']}";
@@ -66,7 +66,9 @@ function failed($e) {
     $info = $e->errorInfo ?? null;
     $text = $info[2] ?? $e->getMessage();
     $code = $info[0] ?? '';
-    if ($code === 'HY000' || strncmp($code, '08', 2) === 0) {
+    if (preg_match('/large object \d+ does not exist/', $text)) {
+        $code = '42704'; // PDO has a message only
+    } elseif ($code === 'HY000' || strncmp($code, '08', 2) === 0) {
         $code = ''; // what PDO says when there is no connection
     }
     $part = fn($name) => preg_match("/^$name:\s+(.*)$/m", $text, $m) ? $m[1] : '';
@@ -131,7 +133,7 @@ function carry_out($verb, $args) {
     case 'loread':
         $stream = @$pdo->pgsqlLOBOpen($args[0], 'r');
         if ($stream === false) {
-            return [failed(new PDOException())];
+            return [['error', '42704', 'PDO says false only', '', '']];
         }
         return [['row', stream_get_contents($stream)]];
     case 'types':

@@ -28,7 +28,18 @@ const say = async (n, sql) => {
   return r.length && r[0] && r[0].command !== undefined ? Array.from(r).flatMap(one) : one(r)
 }
 
-frame.main({
+// A connection that was lost must not be used again: the driver would write to no socket.
+const careful = (verb) => async (n, ...args) => {
+  if (!conns[n]) throw new Error('no connection')
+  try {
+    return await verb(n, ...args)
+  } catch (e) {
+    if (frame.failed(e)[1] === '' || e.severity === 'FATAL') delete conns[n]
+    throw e
+  }
+}
+
+const verbs = {
   async pool(n, ...args) {
     if (pool) pool.end({ timeout: 5 }).catch(() => {})
     const o = frame.options(args)
@@ -90,4 +101,6 @@ frame.main({
     return [['row', ...r[0].map((v) => v === null ? null : Buffer.isBuffer(v) ? v.toString('hex') : JSON.stringify(v))]]
   },
   ping: (n) => query(n, 'select 1'),
-})
+}
+for (const verb of ['query', 'exec', 'run', 'begin', 'commit', 'rollback', 'long', 'ping']) verbs[verb] = careful(verbs[verb])
+frame.main(verbs)

@@ -6,7 +6,7 @@ OUT = { "\\" => '\\\\', "\t" => '\t', "\n" => '\n', "\r" => '\r' }.freeze
 BACK = { "\\" => "\\", 't' => "\t", 'n' => "\n", 'r' => "\r" }.freeze
 
 def encode(value)
-  value.nil? ? '\N' : value.to_s.gsub(/[\\\t\n\r]/, OUT)
+  value.nil? ? '\N' : value.to_s.then { |s| s.encoding == Encoding::BINARY ? s : s.encode('UTF-8') }.gsub(/[\\\t\n\r]/, OUT)
 end
 
 def decode(text)
@@ -37,7 +37,8 @@ class Agent
   def failed(e)
     r = e.respond_to?(:result) ? e.result : nil
     code = r && r.error_field(PG::PG_DIAG_SQLSTATE)
-    return ['error', '', e.message, '', ''] unless code
+    # Of a large object there is a message only.
+    return ['error', e.message =~ /large object \d+ does not exist/ ? '42704' : '', e.message, '', ''] unless code
 
     ['error', code, r.error_field(PG::PG_DIAG_MESSAGE_PRIMARY), r.error_field(PG::PG_DIAG_MESSAGE_DETAIL).to_s,
      r.error_field(PG::PG_DIAG_MESSAGE_HINT).to_s]
@@ -91,6 +92,21 @@ class Agent
       end
     end
     lines
+  end
+
+  def do_begin(n, level = nil)
+    @conns[n].exec(level ? "begin isolation level #{level}" : 'begin')
+    []
+  end
+
+  def do_commit(n)
+    @conns[n].exec('commit')
+    []
+  end
+
+  def do_rollback(n)
+    @conns[n].exec('rollback')
+    []
   end
 
   def do_prepare(n, name, sql)
@@ -194,7 +210,7 @@ class Agent
 
   def do_ping(n)
     conn = @conns[n]
-    conn.check_socket
+    conn.exec(';') # as ActiveRecord does
     do_query(n, 'select 1')
   end
 
