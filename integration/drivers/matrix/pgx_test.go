@@ -365,14 +365,12 @@ func (s *pgxSession) pipeline(ctx context.Context, statements []string) (answer,
 // ignore drops an error that repeats another.
 func ignore(error) error { return nil }
 
-// long is stopped by the end of its context, on which pgx cancels it and closes the
-// connection unless it is told to keep it.
+// long is cancelled by pgx's own request: the end of a context would close the connection.
 func (s *pgxSession) long(ctx context.Context, a *pgxAgent, sql string) (answer, error) {
-	reader := s.PgConn().Exec(ctx, sql) // the context would close the connection, so cancel as its documentation says
 	a.mu.Lock()
-	s.stop = func() { _ = s.PgConn().CancelRequest(ctx) }
+	s.stop = func() { _ = s.PgConn().CancelRequest(ctx) } // what came of it the statement tells
 	a.mu.Unlock()
-	_, err := reader.ReadAll()
+	_, err := s.PgConn().Exec(ctx, sql).ReadAll()
 	return nil, err
 }
 

@@ -216,11 +216,12 @@ func (s *stage) until(t *testing.T, what string, sql string) string {
 	return ""
 }
 
-// running is the backend in which a statement with this text runs.
+// running is the backend in which a statement with this text sleeps; while it is only parsed a
+// cancel would come too early.
 func (s *stage) running(t *testing.T, text string) string {
 	t.Helper()
 	return s.until(t, text+" runs", fmt.Sprintf(
-		"select pid::text from pg_stat_activity where state = 'active' and query like '%%%s%%' and pid <> pg_backend_pid()", text))
+		"select pid::text from pg_stat_activity where state = 'active' and wait_event = 'PgSleep' and query like '%%%s%%' and pid <> pg_backend_pid()", text))
 }
 
 // restarting is a pgweir that is started again on its port.
