@@ -89,7 +89,7 @@ func (s *secured) identify(t *testing.T, replication string) (string, error) {
 	return p.ended(t)
 }
 
-// Postgres's own programs replicate through pgweir.
+// Postgres's own programs replicate through pgweir. Trap 52.
 func TestReplication(t *testing.T) {
 	t.Parallel()
 	s := replicated(t, plan{slots: 4})

@@ -335,7 +335,7 @@ func batchOf(name string, describe bool) []byte {
 	return wire.AppendEmpty(wire.AppendExecute(b), wire.MsgSync)
 }
 
-// The same by hand: what is healed is run once, and what is not is told once.
+// The same by hand: what is healed is run once, and what is not is told once. Trap 12.
 func TestPreparedStatementHealed(t *testing.T) {
 	f := startFront(t, plan{slots: 1})
 	if f.proc == nil {
