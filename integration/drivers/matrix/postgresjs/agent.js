@@ -28,14 +28,21 @@ const say = async (n, sql) => {
   return r.length && r[0] && r[0].command !== undefined ? Array.from(r).flatMap(one) : one(r)
 }
 
-// A connection that was lost must not be used again: the driver would write to no socket.
+// A connection that was lost must not be used again: the driver would write to no socket, which
+// nobody catches but this. What was asked then is never answered.
+const asked = new Set()
+process.on('uncaughtException', (e) => { for (const reject of asked) reject(e) })
+
 const careful = (verb) => async (n, ...args) => {
   if (!conns[n]) throw new Error('no connection')
+  let lost
   try {
-    return await verb(n, ...args)
+    return await Promise.race([verb(n, ...args), new Promise((_, reject) => asked.add(lost = reject))])
   } catch (e) {
     if (frame.failed(e)[1] === '' || e.severity === 'FATAL') delete conns[n]
     throw e
+  } finally {
+    asked.delete(lost)
   }
 }
 
