@@ -24,9 +24,9 @@ func TestChanges(t *testing.T) {
 		"load 'auto_explain'":       {{0, Loads, ""}},
 		"alter table t rename to u": {{0, Alters, ""}},
 
-		"declare c cursor with hold for select 1":                  {{0, Declares, "c"}},
-		"declare c no scroll cursor without hold for select 1":     nil,
-		"declare c cursor for select 'with hold' from with_hold":   nil,
+		"declare c cursor with hold for select 1":                {{0, Declares, "c"}},
+		"declare c no scroll cursor without hold for select 1":   nil,
+		"declare c cursor for select 'with hold' from with_hold": nil,
 		"close c; close all":                                       {{0, Closes, "c"}, {1, Closes, ""}},
 		"create temp table t(a int)":                               {{0, Creates, "t"}},
 		`create local temporary table if not exists "T" as select`: {{0, Creates, "T"}},
