@@ -204,8 +204,9 @@ func TestControlOfClients(t *testing.T) {
 		}
 		o.console(t, "reload")
 	})
+	// PAUSE may come before the first client of a name that only "*" covers.
 	t.Run("no such database", func(t *testing.T) {
-		for _, verb := range []string{"pause", "kill", "reconnect", "wait_close"} {
+		for _, verb := range []string{"kill", "reconnect", "wait_close"} {
 			if _, err := o.tryConsole(t.Context(), verb+" nowhere"); err == nil || !strings.Contains(err.Error(), "no such database") {
 				t.Errorf("%s: %v", verb, err)
 			}

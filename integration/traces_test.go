@@ -31,7 +31,7 @@ func TestTracesOfHostileClients(t *testing.T) {
 	}{
 		"a function call that locks": {
 			leave: [][]byte{wiretest.AppendFunctionCall(nil, 2880, make([]byte, 8))},
-			ask:   advisory, want: "0",
+			ask:   advisory, want: "0", mayError: true,
 		},
 		"a function call that sets": {
 			leave: [][]byte{wiretest.AppendFunctionCall(nil, 2078, []byte("work_mem"), []byte("77MB"), []byte{0})},
@@ -66,12 +66,12 @@ func TestTracesOfHostileClients(t *testing.T) {
 		"a temporary search path in the startup packet": {
 			params: []wire.Param{{Name: "search_path", Value: "pg_temp"}},
 			leave:  [][]byte{query("create table secret as select 1 as one")},
-			ask:    temp, want: "0",
+			ask:    temp, want: "0", mayError: true,
 		},
 		"a temporary search path in the startup packet's options": {
 			params: []wire.Param{{Name: "options", Value: `-c search_path=PG_TEMP,public`}},
 			leave:  [][]byte{parsed("", "create table secret()"), unnamed()},
-			ask:    temp, want: "0",
+			ask:    temp, want: "0", mayError: true,
 		},
 		"a temporary search path of the transaction": {
 			leave: [][]byte{query("begin"), query("set local search_path = 'pg_temp'"), query("create table secret()"), query("commit")},
