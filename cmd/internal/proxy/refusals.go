@@ -101,6 +101,7 @@ type refusal struct {
 	at, waited int64
 	upstream   *cluster
 	group      *session.Group
+	workload   string // the group's at that time: another goroutine reads it, and a reload changes the group's
 	id         uint64 // of the client, which may be gone: nothing else of it is kept
 	addr       string
 	e          *wire.Error
@@ -135,7 +136,7 @@ func (r *refusals) add(k refusalKind, now int64) {
 func (up *cluster) Refused(cl *session.Client, v admission.Verdict, e *wire.Error, login bool) {
 	px, h, m := up.px, cl.Tag.(*clientConn), cl.Meta()
 	f := refusal{
-		at: px.loop.Now(), waited: v.Waited, upstream: up, group: cl.Group(), id: h.id, addr: h.addr,
+		at: px.loop.Now(), waited: v.Waited, upstream: up, group: cl.Group(), workload: cl.Group().Workload.Name, id: h.id, addr: h.addr,
 		e: e, app: clip(cl.Application()), tenant: m.Tenant, trace: m.Traceparent,
 		reason: v.Reason, class: m.Class, login: login,
 	}
@@ -145,7 +146,7 @@ func (up *cluster) Refused(cl *session.Client, v admission.Verdict, e *wire.Erro
 	}
 	px.refusals.add(kind, f.at)
 	px.refusals.last.add(f)
-	if more, due := px.refusals.log.due(lineKind{f.group.Workload.Name, f.reason}, f.at); due {
+	if more, due := px.refusals.log.due(lineKind{f.workload, f.reason}, f.at); due {
 		f.log(px.o.Log, more, &v)
 	}
 }
@@ -154,7 +155,7 @@ func (up *cluster) Refused(cl *session.Client, v admission.Verdict, e *wire.Erro
 func (f *refusal) log(log *slog.Logger, more int, v *admission.Verdict) {
 	reason := f.reason.String()
 	args := []any{
-		"reason", reason, "upstream", f.upstream.name, "workload", f.group.Workload.Name, "class", f.class.String(),
+		"reason", reason, "upstream", f.upstream.name, "workload", f.workload, "class", f.class.String(),
 		"database", f.group.Database, "role", f.group.Role, "application_name", f.app, "login", f.login,
 		"waited", time.Duration(f.waited).Round(time.Millisecond), "queued", v.Queued, "slots", v.Slots,
 		"client", f.addr,
@@ -172,7 +173,7 @@ func (f *refusal) log(log *slog.Logger, more int, v *admission.Verdict) {
 func (f *refusal) state() Refusal {
 	return Refusal{
 		Client: f.addr, ClientID: f.id, Upstream: f.upstream.name, Database: f.group.Database, Role: f.group.Role,
-		Application: f.app, Workload: f.group.Workload.Name, Class: f.class.String(),
+		Application: f.app, Workload: f.workload, Class: f.class.String(),
 		Tenant: f.tenant, Traceparent: f.trace,
 		Reason: f.reason.String(), Code: f.e.Code, Detail: f.e.Detail, Hint: f.e.Hint,
 		Waited: time.Duration(f.waited), Login: f.login,
