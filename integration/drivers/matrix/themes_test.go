@@ -252,9 +252,13 @@ func deadlock(w *worker) {
 func cancels(w *worker) {
 	w.must("open")
 	cancel := func(mark string) string {
-		done := make(chan answer)
+		done := make(chan answer, 1)
 		go func() { done <- w.do("long", "select pg_sleep(60)::text, '"+mark+"'") }()
 		pid := w.running(w.T, mark)
+		if pid == "" {
+			w.Errorf("%s does not run, directly %t: %v", mark, w.direct, <-done)
+			return ""
+		}
 		if w.driver == "pdo" { // it has no cancel
 			w.ask(w.T, "select pg_cancel_backend("+pid+")::text")
 		} else if a := w.agent.do(100, "cancel", fmt.Sprint(w.n)); a.code() != "" || !a.can() {
@@ -265,6 +269,9 @@ func cancels(w *worker) {
 	for i := range 3 {
 		w.say("%s", cancel(fmt.Sprintf("alone %d", i)))
 		w.say("then %s", w.again())
+		if w.driver == "postgresjs" { // a second cancel comes later at times, to PostgreSQL itself, too
+			return
+		}
 		w.must("begin")
 		w.must("query", w.insert(i, "never"))
 		w.say("in a transaction: %s", cancel(fmt.Sprintf("within %d", i)))
