@@ -22,8 +22,9 @@ class Asyncpg(frame.Agent):
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
 
-    def wait(self, what):
-        return asyncio.run_coroutine_threadsafe(what, self.loop).result()
+    def wait(self, what, most=20):
+        """Its query on a connection that the server has just closed may never return."""
+        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(what, most), self.loop).result()
 
     def failed(self, e):
         code = getattr(e, "sqlstate", None)
@@ -136,7 +137,7 @@ class Asyncpg(frame.Agent):
             return await self.conns[n].fetchval(sql)
 
         try:
-            return [("row", self.wait(query()))]
+            return [("row", self.wait(query(), 90))]
         except asyncio.CancelledError:
             return [("error", "57014", "the task was cancelled", "", "")]
         except BaseException as e:
