@@ -76,7 +76,7 @@ func TestGrowth(t *testing.T) {
 		{"a tenth too much", grows(overload, again(3, 6, 56)...), true},
 		{"not for long", grows(overload, again(2, 6, 56)...), false},
 		{"with a pause", grows(overload, [2]int{6, 56}, [2]int{6, 56}, [2]int{-1, 49}, [2]int{6, 56}, [2]int{6, 56}), false},
-		{"pages, half of which stay", grows(pages, again(3, 4, 7)...), true},
+		{"pages, half of which stay", grows(pages, again(5, 4, 7)...), true},
 		{"pages, most of which end", grows(pages, again(9, 4, 50)...), false},
 		{"clients that were there", grows(pages, again(9, 4, 0)...), false},
 		{"they all come at once", grows(pages, [2]int{200, 200}, [2]int{4, 5}), false},

@@ -20,7 +20,7 @@ const (
 	leastGrowth = 2
 	// How many times running it has to. A step in which it got longer by twiceGrowth of what
 	// was served counts twice: one more like that and it is no burst.
-	fastSteps, pageSteps, slowSteps = 3, 3, 6
+	fastSteps, pageSteps, slowSteps = 3, 5, 6
 	twiceGrowth                     = 0.4
 	// pagePart is the part of those who begin something that stay, if pages make it grow.
 	pagePart = 0.25
