@@ -27,6 +27,7 @@ func TestChanges(t *testing.T) {
 		"declare c cursor with hold for select 1":                {{0, Declares, "c"}},
 		"declare c no scroll cursor without hold for select 1":   nil,
 		"declare c cursor for select 'with hold' from with_hold": nil,
+
 		"close c; close all":                                       {{0, Closes, "c"}, {1, Closes, ""}},
 		"create temp table t(a int)":                               {{0, Creates, "t"}},
 		`create local temporary table if not exists "T" as select`: {{0, Creates, "T"}},
