@@ -106,10 +106,7 @@ func Login(ctx context.Context, conn net.Conn, t Target) (*Server, error) {
 	defer release()
 	h := &handshake{conn: conn, target: t, server: &Server{Conn: conn}}
 	if err := h.run(); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("server closed the connection: %w", io.ErrUnexpectedEOF)
-		}
-		return nil, blame(ctx, TLSTrouble(err))
+		return nil, blame(ctx, TLSTrouble(closed(err)))
 	}
 	return h.server, nil
 }

@@ -28,10 +28,7 @@ func (s *Server) Query(ctx context.Context, sql string) (row []string, err error
 		return nil, a.refused // an end of the connection was what it announced
 	}
 	if err != nil {
-		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("server closed the connection: %w", io.ErrUnexpectedEOF)
-		}
-		return nil, blame(ctx, err)
+		return nil, blame(ctx, closed(err))
 	}
 	if a.rows != 1 {
 		return nil, fmt.Errorf("%w: %d rows where one was expected", ErrProtocol, a.rows)
@@ -49,8 +46,14 @@ type answer struct {
 
 // read takes messages up to ReadyForQuery, within the bounds of a log-in.
 func (a *answer) read(conn io.Reader) error {
+	return readAnswer(conn, maxMessages, "messages after a query", a.message)
+}
+
+// readAnswer hands messages to take until it is done, at most so many of what and no more bytes
+// than a log-in may have.
+func readAnswer(conn io.Reader, most int, what string, take func(typ byte, body []byte) (done bool, err error)) error {
 	bytes := 0
-	for range maxMessages {
+	for range most {
 		typ, body, err := wire.ReadMessage(conn, maxMessage)
 		if bad, ok := errors.AsType[*wire.LengthError](err); ok {
 			return fmt.Errorf("%w: %w", ErrProtocol, bad)
@@ -61,11 +64,19 @@ func (a *answer) read(conn io.Reader) error {
 		if bytes += len(body); bytes > maxLogin {
 			break
 		}
-		if done, err := a.message(typ, body); done || err != nil {
+		if done, err := take(typ, body); done || err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: no end of messages after a query", ErrProtocol)
+	return fmt.Errorf("%w: no end of %s", ErrProtocol, what)
+}
+
+// closed says so of a connection that has ended where a message was to come.
+func closed(err error) error {
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("server closed the connection: %w", io.ErrUnexpectedEOF)
+	}
+	return err
 }
 
 // message takes one message; done means that the server waits for the next query.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/pgweir/pgweir/wire"
@@ -16,10 +15,8 @@ type Select struct {
 	Args []string // text, of types that the server finds out
 }
 
-// Bounds of what a Select may give.
-const (
-	maxSelectRows = 4096
-)
+// maxSelectRows bounds what a Select may give.
+const maxSelectRows = 4096
 
 // Select runs statements one after the other, each in a transaction of its own, and returns
 // the rows of each as text. NULL is nil. All are sent before the first answer is awaited.
@@ -41,10 +38,7 @@ func (s *Server) Select(ctx context.Context, list ...Select) (results [][][]*str
 	for range list {
 		a := selected{answer: answer{status: s.status}}
 		if err := a.read(s.Conn); err != nil {
-			if errors.Is(err, io.EOF) {
-				err = fmt.Errorf("server closed the connection: %w", io.ErrUnexpectedEOF)
-			}
-			return nil, blame(ctx, errors.Join(err, a.refused))
+			return nil, blame(ctx, errors.Join(closed(err), a.refused))
 		}
 		if refused == nil {
 			refused = a.refused
@@ -79,32 +73,20 @@ type selected struct {
 
 // read takes messages up to ReadyForQuery, within bounds.
 func (a *selected) read(conn io.Reader) error {
-	bytes := 0
-	for range maxSelectRows + maxMessages {
-		typ, body, err := wire.ReadMessage(conn, maxMessage)
-		if bad, ok := errors.AsType[*wire.LengthError](err); ok {
-			return fmt.Errorf("%w: %w", ErrProtocol, bad)
-		}
-		if err != nil {
-			return err
-		}
-		if bytes += len(body); bytes > maxLogin {
-			break
-		}
-		switch typ {
-		case wire.MsgParseComplete, wire.MsgBindComplete, wire.MsgEmptyQueryResponse:
-			continue
-		case wire.MsgDataRow:
-			row, err := cells(body)
-			if err != nil {
-				return err
-			}
+	return readAnswer(conn, maxSelectRows+maxMessages, "rows", a.message)
+}
+
+// message takes one message, as answer's does, but all rows.
+func (a *selected) message(typ byte, body []byte) (done bool, err error) {
+	switch typ {
+	case wire.MsgParseComplete, wire.MsgBindComplete, wire.MsgEmptyQueryResponse:
+		return false, nil
+	case wire.MsgDataRow:
+		row, err := cells(body)
+		if err == nil {
 			a.rows = append(a.rows, row)
-			continue
 		}
-		if done, err := a.message(typ, body); done || err != nil {
-			return err
-		}
+		return false, err
 	}
-	return fmt.Errorf("%w: no end of rows", ErrProtocol)
+	return a.answer.message(typ, body)
 }
