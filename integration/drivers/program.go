@@ -2,15 +2,12 @@ package drivers
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os/exec"
-	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/pgweir/pgweir/integration/child"
@@ -21,41 +18,17 @@ type program struct {
 	process *child.Process
 	jobs    io.WriteCloser
 	events  *bufio.Scanner
-	said    *complaints
-}
-
-// complaints is the standard error of a program.
-type complaints struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write takes a part of it.
-func (c *complaints) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.text.Write(b)
-}
-
-// tail is the end of it.
-func (c *complaints) tail() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	text := strings.TrimSpace(c.text.String())
-	return text[max(0, len(text)-4000):]
+	said    *child.Complaints
 }
 
 // startProgram starts a driver's program.
 func startProgram(cmd *exec.Cmd) (*program, error) {
-	p := &program{said: &complaints{}}
-	var err error
-	if p.jobs, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
+	p := &program{said: &child.Complaints{}}
+	jobs, out, err := child.Pipes(cmd)
 	if err != nil {
 		return nil, err
 	}
+	p.jobs = jobs
 	cmd.Stderr = p.said
 	p.events = bufio.NewScanner(out)
 	p.events.Buffer(nil, 1<<20)
@@ -68,7 +41,7 @@ func (p *program) Do(ctx context.Context, job Job, seen func(Event)) error {
 	stop := context.AfterFunc(ctx, func() { p.process.Signal(syscall.SIGKILL) })
 	defer stop()
 	if _, err := io.WriteString(p.jobs, job.line()); err != nil {
-		return fmt.Errorf("%w; it said: %s", err, p.said.tail())
+		return fmt.Errorf("%w; it said: %s", err, p.said.Tail())
 	}
 	for p.events.Scan() {
 		var e Event
@@ -85,7 +58,7 @@ func (p *program) Do(ctx context.Context, job Job, seen func(Event)) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("it ended: %w; it said: %s", errors.Join(p.events.Err(), ctx.Err(), io.ErrUnexpectedEOF), p.said.tail())
+	return fmt.Errorf("it ended: %w; it said: %s", errors.Join(p.events.Err(), ctx.Err(), io.ErrUnexpectedEOF), p.said.Tail())
 }
 
 // Close ends the program.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/pgweir/pgweir/integration/child"
 	"github.com/pgweir/pgweir/integration/pgtest"
 )
 
@@ -63,14 +64,11 @@ type psql struct {
 // startPsql starts one and waits for its login.
 func startPsql(cmd *exec.Cmd) (*psql, error) {
 	c := &psql{cmd: cmd}
-	var err error
-	if c.in, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
+	in, out, err := child.Pipes(cmd)
 	if err != nil {
 		return nil, err
 	}
+	c.in = in
 	cmd.Stderr = cmd.Stdout
 	c.out = bufio.NewScanner(out)
 	if err := cmd.Start(); err != nil {

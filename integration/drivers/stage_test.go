@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -78,26 +75,12 @@ upstream = "main"
 // logins is how many clients pgweir has let in.
 func (f *front) logins(t *testing.T) int {
 	t.Helper()
-	answer, err := http.Get("http://" + f.http + "/metrics")
-	if err != nil {
-		t.Fatal(err)
+	m, err := pgtest.Metrics(f.http)
+	n, ok := m["pgweir_client_logins_total"]
+	if err != nil || !ok {
+		t.Fatalf("no metric of logins: %v", err)
 	}
-	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(body)) {
-		if n, ok := strings.CutPrefix(line, "pgweir_client_logins_total "); ok {
-			f, err := strconv.ParseFloat(strings.TrimSpace(n), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return int(f)
-		}
-	}
-	t.Fatal("there is no metric of logins")
-	return 0
+	return int(n)
 }
 
 // connect is a client of its own, by the simple protocol.

@@ -3,11 +3,8 @@ package hostile
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,31 +40,7 @@ func start(t *testing.T, config string) *stand {
 type metrics map[string]float64
 
 // scrape asks for all metrics.
-func (s *stand) scrape() (metrics, error) {
-	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	r, err := client.Get("http://" + s.http + "/metrics")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = r.Body.Close() }() // only read
-	b, err := io.ReadAll(r.Body)
-	m := make(metrics)
-	for line := range strings.Lines(string(b)) {
-		name, value, ok := cutLast(strings.TrimSpace(line))
-		if v, bad := strconv.ParseFloat(value, 64); ok && bad == nil && !strings.HasPrefix(line, "#") {
-			m[name] = v
-		}
-	}
-	return m, err
-}
-
-func cutLast(s string) (before, after string, ok bool) {
-	i := strings.LastIndexByte(s, ' ')
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+1:], true
-}
+func (s *stand) scrape() (metrics, error) { return pgtest.Metrics(s.http) }
 
 // sum adds up the samples of a metric whose labels contain all of the texts.
 func (m metrics) sum(metric string, with ...string) (sum float64) {

@@ -2,7 +2,6 @@ package matrix
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -173,32 +172,12 @@ func (p *processes) close() error {
 // program is one process.
 type program struct {
 	process *child.Process
-	said    complaints
+	said    child.Complaints
 
 	mu      sync.Mutex
 	in      io.WriteCloser
 	answers map[int]chan []string // nil lines: the program has ended
 	ended   error
-}
-
-// complaints is the standard error of a program.
-type complaints struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write takes a part of it.
-func (c *complaints) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.text.Write(b)
-}
-
-func (c *complaints) tail() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	text := strings.TrimSpace(c.text.String())
-	return text[max(0, len(text)-4000):]
 }
 
 func startProgram(cmd *exec.Cmd) (*program, error) {
@@ -207,14 +186,11 @@ func startProgram(cmd *exec.Cmd) (*program, error) {
 		cmd.Env = pgtest.CleanEnv()
 	}
 	cmd.Env = append(cmd.Env, "PGPASSFILE=/nonexistent")
-	var err error
-	if p.in, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
+	in, out, err := child.Pipes(cmd)
 	if err != nil {
 		return nil, err
 	}
+	p.in = in
 	cmd.Stderr = &p.said
 	if p.process, err = child.Start(cmd, child.Where{}); err != nil {
 		return nil, err
@@ -269,7 +245,7 @@ func (p *program) do(conn int, verb string, args ...string) answer {
 	}
 	p.mu.Unlock()
 	if err != nil {
-		return answer{failure("", fmt.Sprintf("%v; it said: %s", err, p.said.tail()), "", "")}
+		return answer{failure("", fmt.Sprintf("%v; it said: %s", err, p.said.Tail()), "", "")}
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -279,14 +255,14 @@ func (p *program) do(conn int, verb string, args ...string) answer {
 		case line, ok := <-ch:
 			if !ok {
 				<-p.process.Done() // all of its complaints are there
-				return answer{failure("", fmt.Sprintf("%v; it said: %s", p.ended, p.said.tail()), "", "")}
+				return answer{failure("", fmt.Sprintf("%v; it said: %s", p.ended, p.said.Tail()), "", "")}
 			}
 			if line[0] == "done" {
 				return a
 			}
 			a = append(a, line)
 		case <-timer.C:
-			return append(a, failure("", fmt.Sprintf("no answer to %s in %v; it said: %s", verb, patience, p.said.tail()), "", ""))
+			return append(a, failure("", fmt.Sprintf("no answer to %s in %v; it said: %s", verb, patience, p.said.Tail()), "", ""))
 		}
 	}
 }

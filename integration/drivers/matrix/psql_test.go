@@ -78,14 +78,11 @@ func startPsql(cmd *exec.Cmd, o map[string]string) (*psql, error) {
 		cmd.Env = append(cmd.Env, "PGCLIENTENCODING="+o["enc"])
 	}
 	c := &psql{lines: make(chan string, 64)}
-	var err error
-	if c.in, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
+	in, out, err := child.Pipes(cmd)
 	if err != nil {
 		return nil, err
 	}
+	c.in = in
 	cmd.Stderr = cmd.Stdout
 	if c.process, err = child.Start(cmd, child.Where{}); err != nil {
 		return nil, err

@@ -3,12 +3,8 @@ package matrix
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -127,26 +123,12 @@ func (s *stage) guard(t *testing.T, more string) *guarded {
 // logins is how many clients pgweir has let in.
 func (g *guarded) logins(t *testing.T) int {
 	t.Helper()
-	answer, err := http.Get("http://" + g.http + "/metrics")
-	if err != nil {
-		t.Fatal(err)
+	m, err := pgtest.Metrics(g.http)
+	n, ok := m["pgweir_client_logins_total"]
+	if err != nil || !ok {
+		t.Fatalf("no metric of logins: %v", err)
 	}
-	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(body)) {
-		if n, ok := strings.CutPrefix(line, "pgweir_client_logins_total "); ok {
-			f, err := strconv.ParseFloat(strings.TrimSpace(n), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return int(f)
-		}
-	}
-	t.Fatal("there is no metric of logins")
-	return 0
+	return int(n)
 }
 
 // hold takes all slots, and returns what gives them back.
