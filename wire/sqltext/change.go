@@ -46,13 +46,7 @@ func Changes(text []byte, most int, temporary bool) []Change {
 	c := classifier{scanner: scanner{src: text}}
 	flags := Flags(0)
 	for {
-		c.kw, c.head, c.st = kwNone, kwNone, Statement{}
-		c.step()
-		if c.tok == tokSemicolon {
-			c.depth = 0
-			continue
-		}
-		if c.tok != tokEOF {
+		if c.nextStatement() {
 			from := c.start
 			c.statement()
 			r.read(text[from:c.start])

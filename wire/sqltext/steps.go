@@ -18,13 +18,7 @@ type Step struct {
 func Steps(text []byte, most int) (steps []Step, rest Flags, ok bool) {
 	c := classifier{scanner: scanner{src: text}}
 	for {
-		c.kw, c.head, c.st = kwNone, kwNone, Statement{}
-		c.step()
-		if c.tok == tokSemicolon {
-			c.depth = 0
-			continue
-		}
-		if c.tok != tokEOF {
+		if c.nextStatement() {
 			c.st.Kind = c.statement()
 			flags := c.st.Flags
 			switch k := c.stepKind(); k {
@@ -48,6 +42,19 @@ func Steps(text []byte, most int) (steps []Step, rest Flags, ok bool) {
 		case c.tok == tokEOF:
 			return steps, rest, true
 		}
+	}
+}
+
+// nextStatement comes to the first token of the next statement that is not empty, of which nothing is
+// known yet. It reports false at the end of the text.
+func (c *classifier) nextStatement() bool {
+	for {
+		c.kw, c.head, c.st = kwNone, kwNone, Statement{}
+		c.step()
+		if c.tok != tokSemicolon {
+			return c.tok != tokEOF
+		}
+		c.depth = 0
 	}
 }
 
