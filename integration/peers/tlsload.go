@@ -182,17 +182,22 @@ func (l *lab) sampleTLSIdle(ctx context.Context, e *experiment, p *pooler) error
 // loginClients is how many log in at once, in a loop.
 const loginClients = 8
 
+// beginLogins starts the poolers with a key of a kind, and passwords to be asked for.
+func (l *lab) beginLogins(ctx context.Context, kind certs.Kind) ([]*pooler, error) {
+	s, err := l.secureSite(kind)
+	if err == nil {
+		s, err = s.withPassword()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.beginSecure(ctx, s)
+}
+
 // measureLogins is what a login over TLS with SCRAM costs, by kind of the server's key.
 func measureLogins(ctx context.Context, l *lab, e *experiment) error {
 	for _, kind := range []certs.Kind{certs.ECDSA, certs.RSA} {
-		s, err := l.secureSite(kind)
-		if err == nil {
-			s, err = s.withPassword()
-		}
-		if err != nil {
-			return err
-		}
-		poolers, err := l.beginSecure(ctx, s)
+		poolers, err := l.beginLogins(ctx, kind)
 		if err != nil {
 			return err
 		}
@@ -285,14 +290,7 @@ const stormClients = 64
 
 // measureStorm tells what the latency of small transactions is while many others log in.
 func measureStorm(ctx context.Context, l *lab, e *experiment) error {
-	s, err := l.secureSite(certs.ECDSA)
-	if err == nil {
-		s, err = s.withPassword()
-	}
-	if err != nil {
-		return err
-	}
-	poolers, err := l.beginSecure(ctx, s)
+	poolers, err := l.beginLogins(ctx, certs.ECDSA)
 	if err != nil {
 		return err
 	}

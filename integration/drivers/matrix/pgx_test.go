@@ -215,8 +215,16 @@ func (s *pgxSession) query(ctx context.Context, sql string, args []string) (answ
 	if err != nil {
 		return nil, err
 	}
+	lines, err := rowsOf(rows)
+	if err != nil {
+		return lines, err
+	}
+	return append(lines, []string{"end", rows.CommandTag().String()}), nil
+}
+
+// rowsOf reads all rows to their end.
+func rowsOf(rows pgx.Rows) (lines answer, err error) {
 	defer rows.Close()
-	var lines answer
 	for rows.Next() {
 		row, err := rows.Values()
 		if err != nil {
@@ -228,10 +236,7 @@ func (s *pgxSession) query(ctx context.Context, sql string, args []string) (answ
 		}
 		lines = append(lines, line)
 	}
-	if rows.Err() != nil {
-		return lines, rows.Err()
-	}
-	return append(lines, []string{"end", rows.CommandTag().String()}), nil
+	return lines, rows.Err()
 }
 
 // cell is a value as text.
@@ -386,20 +391,10 @@ func (s *pgxSession) types(ctx context.Context) (answer, error) {
 		if err != nil {
 			return lines, err
 		}
-		for rows.Next() {
-			row, err := rows.Values()
-			if err != nil {
-				return lines, err
-			}
-			line := []string{"row"}
-			for _, v := range row {
-				line = append(line, cell(v))
-			}
-			lines = append(lines, line)
-		}
-		rows.Close()
-		if rows.Err() != nil {
-			return lines, rows.Err()
+		some, err := rowsOf(rows)
+		lines = append(lines, some...)
+		if err != nil {
+			return lines, err
 		}
 	}
 	return lines, nil

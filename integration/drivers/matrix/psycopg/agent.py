@@ -27,24 +27,16 @@ class Psycopg(frame.Agent):
             return ("error", "", str(e), "", "")
         return ("error", e.sqlstate, e.diag.message_primary or str(e), e.diag.message_detail or "", e.diag.message_hint or "")
 
-    def dsn(self, o):
-        dsn = dict(host=o["host"], port=o["port"], user=o["user"], password=o["password"], dbname=o["database"], sslmode="disable")
-        if "tz" in o:
-            dsn["options"] = "-c TimeZone=" + o["tz"]
-        if "enc" in o:
-            dsn["client_encoding"] = o["enc"]
-        return dsn
-
     def do_pool(self, n, *args):
         if self.pool:
             self.pool.close()
         o = frame.options(args)
         self.pool = psycopg_pool.ConnectionPool(
-            "", kwargs=dict(self.dsn(o), autocommit=True, prepare_threshold=None if o.get("cache") == "none" else 1), min_size=0, max_size=int(o["size"]), num_workers=2,
+            "", kwargs=dict(frame.libpq(o), autocommit=True, prepare_threshold=None if o.get("cache") == "none" else 1), min_size=0, max_size=int(o["size"]), num_workers=2,
             timeout=10)
 
     def do_connect(self, n, *args):
-        self.conns[n] = psycopg.connect(**self.dsn(frame.options(args)), autocommit=True)
+        self.conns[n] = psycopg.connect(**frame.libpq(frame.options(args)), autocommit=True)
         self.alone.add(n)
 
     def do_open(self, n):

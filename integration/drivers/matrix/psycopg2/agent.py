@@ -25,22 +25,14 @@ class Psycopg2(frame.Agent):
             return ("error", "42704" if "large object" in str(e) and "does not exist" in str(e) else "", str(e), "", "")
         return ("error", e.pgcode, e.diag.message_primary, e.diag.message_detail or "", e.diag.message_hint or "")
 
-    def dsn(self, o):
-        dsn = dict(host=o["host"], port=o["port"], user=o["user"], password=o["password"], dbname=o["database"], sslmode="disable")
-        if "tz" in o:
-            dsn["options"] = "-c TimeZone=" + o["tz"]
-        if "enc" in o:
-            dsn["client_encoding"] = o["enc"]
-        return dsn
-
     def do_pool(self, n, *args):
         if self.pool:
             self.pool.closeall()
         o = frame.options(args)
-        self.pool = psycopg2.pool.ThreadedConnectionPool(int(o["size"]), int(o["size"]), **self.dsn(o))
+        self.pool = psycopg2.pool.ThreadedConnectionPool(int(o["size"]), int(o["size"]), **frame.libpq(o))
 
     def do_connect(self, n, *args):
-        self.conns[n] = psycopg2.connect(**self.dsn(frame.options(args)))
+        self.conns[n] = psycopg2.connect(**frame.libpq(frame.options(args)))
         self.conns[n].autocommit = True
 
     def do_open(self, n):

@@ -24,6 +24,16 @@ def options(args):
     return dict(arg.split("=", 1) for arg in args)
 
 
+def libpq(o):
+    """The parameters of a connection by libpq's names."""
+    dsn = dict(host=o["host"], port=o["port"], user=o["user"], password=o["password"], dbname=o["database"], sslmode="disable")
+    if "tz" in o:
+        dsn["options"] = "-c TimeZone=" + o["tz"]
+    if "enc" in o:
+        dsn["client_encoding"] = o["enc"]
+    return dsn
+
+
 def say(n, lines):
     text = "".join("%d\t%s\n" % (n, "\t".join(encode(field) for field in line)) for line in lines)
     with LOCK:
