@@ -53,7 +53,7 @@ func (up *cluster) namesDue(now int64) {
 		return
 	}
 	u := up.o.Load()
-	if u.DNSMaxTTL <= 0 || !slices.ContainsFunc(u.Hosts.Hosts, upstream.Host.Named) {
+	if u.DNSMaxTTL <= 0 || !u.named {
 		return
 	}
 	if st := up.core.Set().Stats(); st.Idle+st.Busy > 0 {

@@ -84,7 +84,7 @@ type Settings struct {
 	workloads map[string]int       // likewise: index in Workloads
 }
 
-// prepare makes what finds things by their names. Call it before the settings are shared.
+// prepare works out what is asked often. Call it before the settings are shared.
 func (s *Settings) prepare() {
 	s.databases, s.workloads = make(map[string]*Database, len(s.Databases)), make(map[string]int, len(s.Workloads))
 	for i := range s.Databases {
@@ -92,6 +92,10 @@ func (s *Settings) prepare() {
 	}
 	for i := range s.Workloads {
 		s.workloads[s.Workloads[i].Name] = i
+	}
+	for i := range s.Upstreams {
+		u := &s.Upstreams[i]
+		u.named = slices.ContainsFunc(u.Hosts.Hosts, upstream.Host.Named)
 	}
 }
 
@@ -114,6 +118,8 @@ type Upstream struct {
 	// servers of that role.
 	Role, Password string
 	Database       string // where pgweir's own queries go, as Role
+
+	named bool // some of its hosts are names; made by prepare
 }
 
 // control is the number of connections kept for pgweir's own queries.
