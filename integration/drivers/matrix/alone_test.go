@@ -180,7 +180,7 @@ func (s *stage) overload(t *testing.T) (stop func()) {
 		all.Go(func() {
 			defer func() { _ = c.Close(context.Background()) }()
 			for ctx.Err() == nil && !c.IsClosed() {
-				_, _ = c.Exec(context.WithoutCancel(ctx), "select pg_sleep(0.03)") // it is refused every now and then
+				_, _ = c.Exec(context.WithoutCancel(ctx), "select pg_sleep(0.06)") // it is refused every now and then
 			}
 		})
 	}

@@ -370,10 +370,12 @@ func (s *pgxSession) pipeline(ctx context.Context, statements []string) (answer,
 // ignore drops an error that repeats another.
 func ignore(error) error { return nil }
 
-// long is cancelled by pgx's own request: the end of a context would close the connection.
+// long is cancelled by pgx's own request: the end of a context would close the connection. The
+// request must not end with the statement: PostgreSQL sends two signals, and closes its
+// connection behind the second.
 func (s *pgxSession) long(ctx context.Context, a *pgxAgent, sql string) (answer, error) {
 	a.mu.Lock()
-	s.stop = func() { _ = s.PgConn().CancelRequest(ctx) } // what came of it the statement tells
+	s.stop = func() { _ = s.PgConn().CancelRequest(context.WithoutCancel(ctx)) } // what came of it the statement tells
 	a.mu.Unlock()
 	_, err := s.PgConn().Exec(ctx, sql).ReadAll()
 	return nil, err

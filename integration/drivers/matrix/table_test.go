@@ -17,6 +17,7 @@ func lacking(driver string) []string {
 		"psycopg2":   {"prepared", "pipeline"},
 		"sqlalchemy": {"prepared", "pipeline"},
 		"pg":         {"pipeline"},
+		"postgresjs": {"57P01"},
 		"pdo":        {"pipeline", "notices"},
 		"dbd":        {"pipeline"},
 	}[driver]

@@ -76,7 +76,10 @@ frame.main({
   long: (n, sql) => query(n, sql),
   async cancel(n, target) {
     const c = conns[target]
-    new Client({ host: c.host, port: c.port }).cancel(c, c.activeQuery || c._activeQuery)
+    const canceller = new Client({ host: c.host, port: c.port })
+    canceller.cancel(c, c.activeQuery || c._activeQuery)
+    // PostgreSQL sends two signals, and closes this connection behind the second.
+    await new Promise((resolve) => canceller.connection.once('end', resolve))
   },
   async notices(n, sql) {
     const seen = []
