@@ -83,7 +83,7 @@ public class Agent {
     }
 
     static String url(Map<String, String> o) {
-        return "jdbc:postgresql://" + o.get("host") + ":" + o.get("port") + "/" + o.get("database") + "?sslmode=disable&prepareThreshold=1";
+        return "jdbc:postgresql://" + o.get("host") + ":" + o.get("port") + "/" + o.get("database") + "?sslmode=disable&prepareThreshold=1&assumeMinServerVersion=9.0";
     }
 
     static List<Object> failed(SQLException e) {
