@@ -309,7 +309,7 @@ func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*clu
 	if err := px.admit(conn, c, s, up); err != nil {
 		return nil, nil, err
 	}
-	params, err := settingsOf(&c.Startup)
+	params, err := c.Startup.Settings()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -338,27 +338,6 @@ func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*clu
 func credentialsOf(s *Settings, role string) login.Credentials {
 	secret, _ := s.Auth.Book.Lookup(role)
 	return login.Credentials{Password: secret.Plain, MD5: secret.MD5}
-}
-
-// settingsOf returns the settings that a startup packet asks for, those in its
-// options first, as Postgres applies them.
-func settingsOf(s *wire.Startup) ([]wire.Param, error) {
-	var list []wire.Param
-	if o, ok := s.Get("options"); ok {
-		split, err := wire.SplitOptions(o)
-		if err != nil {
-			return nil, err
-		}
-		list = split
-	}
-	for _, p := range s.Params {
-		switch p.Name {
-		case "user", "database", "options", "replication":
-		default:
-			list = append(list, p)
-		}
-	}
-	return list, nil
 }
 
 // cancelRequest forwards a cancel and keeps its connection open until it has
