@@ -256,6 +256,23 @@ func TestReplicationBudget(t *testing.T) {
 	s.stop(t, p)
 }
 
+// Their logins to Postgres are as many per second as connect_rate allows, and no more.
+func TestReplicationKeepsToTheConnectRate(t *testing.T) {
+	t.Parallel()
+	s := replicated(t, plan{slots: 4, upstream: "connect_rate = 1\nconnect_parallel = 1\n", more: "[[workload]]\nname = \"default\"\nsession_wait = \"1ms\"\n"})
+	eventually(t, "of several that come at once one is refused", func() bool {
+		out, err := s.identify(t, "true")
+		if err != nil && !strings.Contains(out, "reason=replication") {
+			t.Fatal(err, out)
+		}
+		return err != nil
+	})
+	eventually(t, "one is let in", func() bool {
+		_, err := s.identify(t, "true")
+		return err == nil
+	})
+}
+
 // Clients are told of the end, whoever ends it.
 func TestReplicationEnds(t *testing.T) {
 	t.Parallel()

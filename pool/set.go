@@ -84,6 +84,7 @@ type Set struct {
 	tokensAt int64
 
 	throttle  throttle
+	forgiven  int64 // dials from before, or from then, that fail are not taken against anybody
 	hushed    int64 // no dials before, because the server is full; 0 = it is not
 	nextIdle  int64 // not after the first end of an idle timeout
 	nextLife  int64 // not after the first expiry of an idle server
@@ -250,7 +251,8 @@ func (s *Set) age(sv *Server) {
 // true; say Gate.Supplied then. Otherwise its socket must have ended; its place
 // is free at once, and its key waits before the next dial: 100 ms, doubling to
 // 500 ms, or 2 s at once if the failure is permanent (say Gate.Unsupplied then).
-// On a server that is not Dialling any more it does nothing.
+// A dial from before the last Forgive counts as given up, not as failed. On a server that is
+// not Dialling any more it does nothing.
 func (s *Set) Dialed(now int64, sv *Server, ok, permanent bool) (idle bool) {
 	s.see(now)
 	if sv.state != Dialling {
@@ -259,7 +261,9 @@ func (s *Set) Dialed(now int64, sv *Server, ok, permanent bool) (idle bool) {
 	k := s.key(sv.Key)
 	if !ok {
 		s.stats.failures++
-		s.penalize(sv, permanent)
+		if !s.Forgiven(sv) {
+			s.penalize(sv, permanent)
+		}
 		s.release(now, sv)
 		return false
 	}

@@ -299,8 +299,8 @@ func (px *Proxy) Apply(ctx context.Context, s *Settings) error {
 		for i := range s.Upstreams {
 			u := &s.Upstreams[i]
 			up := px.upstreams[u.Name]
-			up.reconfigure(now, u, s)
 			up.relocate(u)
+			up.reconfigure(now, u, s)
 		}
 		for _, up := range px.upstreams {
 			px.sessions.each(up.core, func(cl *session.Client) {
@@ -316,11 +316,8 @@ func (px *Proxy) Apply(ctx context.Context, s *Settings) error {
 	})
 }
 
-// relocate tells the upstream's link where its hosts are now. It is told on a goroutine:
-// it may call back.
-func (up *cluster) relocate(u *Upstream) {
-	o := up.hosts(u)
-	up.px.work.Go(func() { up.link.Reconfigure(o) })
-}
+// relocate tells the upstream's link where its hosts are now. What follows from it is done on
+// a goroutine: it may call back.
+func (up *cluster) relocate(u *Upstream) { up.px.work.Go(up.link.Reconfigure(up.hosts(u))) }
 
 var moved = session.Say("reload")

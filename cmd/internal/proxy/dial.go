@@ -139,7 +139,9 @@ func (up *cluster) dialFailed(sv *session.Server, t *target, err error) {
 		info := sv.Info()
 		up.px.failures.note(up.px.o.Log, info.Database+"\x00"+info.Role+"\x00"+e.Code, now, "login to server failed",
 			"upstream", up.name, "database", info.Database, "role", info.Role, "error", err)
-		up.judge(err, now)
+		if !up.core.Forgiven(sv) {
+			up.judge(err, now)
+		}
 		if e.Code == wire.CodeInvalidPassword {
 			up.stale(info, t)
 		}

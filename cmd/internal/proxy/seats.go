@@ -77,8 +77,8 @@ func (up *cluster) rebudget(now int64) {
 }
 
 // occupy gives seats to those who have booked, the first first, as far as the pool has left
-// them. Loop thread.
-func (up *cluster) occupy() {
+// them, and as connect_rate allows the logins that follow. Loop thread.
+func (up *cluster) occupy(now int64) {
 	if up.seats.waiting == 0 {
 		return
 	}
@@ -93,6 +93,10 @@ func (up *cluster) occupy() {
 		}
 		if s.taken || set.OverQuotas(quotas(s.role, s.database)) {
 			continue
+		}
+		if ok, again := set.Charge(now); !ok {
+			up.px.loop.WakeAt(again)
+			return
 		}
 		s.taken = true
 		close(s.ready)

@@ -29,7 +29,7 @@ func (px *Proxy) endOfTurn(now int64) {
 		}
 		up.rouse(now)
 		up.namesDue(now)
-		up.occupy()
+		up.occupy(now)
 	}
 	if len(px.watchers) > 0 {
 		px.watch()

@@ -59,18 +59,22 @@ func (sv *Server) Info() *KeyInfo { return sv.info }
 
 // Dialed reports the end of a login. With a nil error conn is the server's
 // connection, status its ParameterStatus messages; permanent tells an error
-// that another try would meet again.
+// that another try would meet again. What has failed that had begun before Forgive is tried
+// again, and nobody is told.
 func (co *Core) Dialed(now int64, sv *Server, conn Conn, status []relay.Param, err *wire.Error, permanent bool) {
-	sv.info.failure = err
 	if err != nil {
-		sv.info.failedAt = now
+		forgiven := co.set.Forgiven(sv.pool)
+		if !forgiven {
+			sv.info.failure, sv.info.failedAt = err, now
+		}
 		co.set.Dialed(now, sv.pool, false, permanent)
-		if permanent && co.set.Down(sv.info.Key) { // else a server that is there serves them
+		if permanent && !forgiven && co.set.Down(sv.info.Key) { // else a server that is there serves them
 			co.deliver(now, co.gate.Unsupplied(now, sv.info.Key, co.verdicts))
 		}
 		co.supplied(now, sv)
 		return
 	}
+	sv.info.failure = nil
 	sv.conn = conn
 	sv.info.learn(status)
 	sv.link = relay.NewServer(co.shared, sv.info.group, status)
@@ -78,6 +82,9 @@ func (co *Core) Dialed(now int64, sv *Server, conn Conn, status []relay.Param, e
 	co.set.Dialed(now, sv.pool, true, false)
 	co.supplied(now, sv)
 }
+
+// Forgiven reports whether the set's last Forgive came after the server's login had begun.
+func (co *Core) Forgiven(sv *Server) bool { return co.set.Forgiven(sv.pool) }
 
 // supplied lets the gate use what became free.
 func (co *Core) supplied(now int64, sv *Server) {

@@ -52,20 +52,26 @@ func New(o Options) *Cluster {
 	return c
 }
 
-// Reconfigure replaces the options for all dials that begin from now on. If the
-// place that serves is not among the hosts any more, or other attributes are asked
-// for, it is current no longer and the generation ends.
-func (c *Cluster) Reconfigure(o Options) {
+// Reconfigure replaces the options for all dials that begin from now on, and for those under
+// way that would fail; it does not block. If the place that serves is not among the hosts any
+// more, or other attributes are asked for, it is current no longer and the generation ends:
+// that is done by the function returned, which has to be called.
+func (c *Cluster) Reconfigure(o Options) (settle func()) {
 	next := o.completed()
 	old := c.options.Swap(next)
-	c.mu.Lock()
-	clear(c.known)
-	if c.current != (Place{}) && (old.Attrs != next.Attrs || !slices.Contains(next.Hosts, c.current.Host)) {
-		c.moveLocked(Place{})
+	return func() {
+		c.mu.Lock()
+		clear(c.known)
+		if c.current != (Place{}) && (old.Attrs != next.Attrs || !slices.Contains(next.Hosts, c.current.Host)) {
+			c.moveLocked(Place{})
+		}
+		c.mu.Unlock()
+		c.tell(next)
 	}
-	c.mu.Unlock()
-	c.tell(next)
 }
+
+// outdated reports whether options have been replaced.
+func (c *Cluster) outdated(o *Options) bool { return c.options.Load() != o }
 
 // Current returns the host that served last and the generation, which changes with
 // it. The generation is 0 until a host has served; the host is zero then, and after
@@ -164,9 +170,14 @@ func (c *Cluster) end(k *candidate) {
 	}
 }
 
-// failed notes that a candidate did not answer as a server does.
+// failed notes that a candidate did not answer as a server does. What it did by options of
+// before says nothing.
 func (c *Cluster) failed(o *Options, k *candidate, err error) {
 	c.mu.Lock()
+	if c.outdated(o) {
+		c.mu.Unlock()
+		return
+	}
 	h := c.healthLocked(k.key)
 	first := h.failures == 0
 	h.fail(err, time.Now())

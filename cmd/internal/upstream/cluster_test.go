@@ -21,7 +21,7 @@ func TestReconfigure(t *testing.T) {
 	l := newLab(t, Options{Hosts: []Host{a.host}})
 	moved := l.options.Load().Moved
 	reconfigure := func(attrs Attrs, hosts ...Host) {
-		l.Reconfigure(Options{Hosts: hosts, Attrs: attrs, Moved: moved})
+		l.Reconfigure(Options{Hosts: hosts, Attrs: attrs, Moved: moved})()
 	}
 	reconfigure(Any, a.host, b.host)
 	l.reaches(a.host)
@@ -42,6 +42,37 @@ func TestReconfigure(t *testing.T) {
 	want := []move{{from: Place{a.host, a.host.Address}}, {from: Place{b.host, b.host.Address}}}
 	if d := cmp.Diff(want, l.moved(), cmp.AllowUnexported(move{})); d != "" {
 		t.Error(d)
+	}
+}
+
+// A dial that is under way when the options are replaced does not fail for what they were.
+func TestADialThatFailsByOldOptions(t *testing.T) {
+	old, now := newFake(t, hangs), newFake(t, postgres(primary, false))
+	l := newLab(t, Options{Hosts: []Host{old.host}, ConnectTimeout: patience})
+	type end struct {
+		s   *Session
+		err error
+	}
+	done := make(chan end, 1)
+	go func() {
+		s, err := l.dial()
+		done <- end{s, err}
+	}()
+	await(t, "the old host is dialled", func() bool { return old.open() == 1 })
+	o := *l.options.Load()
+	o.Hosts = []Host{now.host}
+	l.Reconfigure(o)()
+	old.stop()
+	switch e := <-done; {
+	case e.err != nil:
+		t.Error(e.err)
+	case e.s.Where.Host != now.host:
+		t.Errorf("it went to %v", e.s.Where)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h := l.known[old.host.Address]; h != nil {
+		t.Errorf("the old host is known for %+v", h)
 	}
 }
 

@@ -37,10 +37,21 @@ const never = 24 * time.Hour
 //
 // A server's own error ends the search if that host is known to serve, or any host
 // would do; it is returned as [login.Enter] returns it. Otherwise *[HostsError]
-// says of every host why not. All is bounded by ctx, and by ConnectTimeout from the
+// says of every host why not. If the options were replaced meanwhile it is tried again with
+// the new ones. All is bounded by ctx, and each try by ConnectTimeout from the
 // moment at which the password is known.
 func (c *Cluster) Dial(ctx context.Context, r Request) (*Session, error) {
-	o := c.options.Load()
+	for {
+		o := c.options.Load()
+		s, err := c.dial(ctx, o, r)
+		if err == nil || ctx.Err() != nil || !c.outdated(o) {
+			return s, err
+		}
+	}
+}
+
+// dial is one try.
+func (c *Cluster) dial(ctx context.Context, o *Options, r Request) (*Session, error) {
 	if len(o.Hosts) == 0 {
 		return nil, errors.New("upstream has no hosts")
 	}

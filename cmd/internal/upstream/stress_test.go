@@ -36,7 +36,7 @@ func TestManyDial(t *testing.T) {
 			fakes[rand.IntN(len(fakes))].become(acts[rand.IntN(len(acts))])
 			if i%10 == 0 {
 				attrs := []Attrs{Any, Primary, PreferStandby}[rand.IntN(3)]
-				l.Reconfigure(Options{Hosts: hosts[:1+rand.IntN(3)], Attrs: attrs, ConnectTimeout: patience, Moved: moved})
+				l.Reconfigure(Options{Hosts: hosts[:1+rand.IntN(3)], Attrs: attrs, ConnectTimeout: patience, Moved: moved})()
 			}
 			_, _ = l.Current()
 		}
@@ -46,7 +46,7 @@ func TestManyDial(t *testing.T) {
 		f.become(acts[0])
 		await(t, "no connection is left", func() bool { return f.open() == 0 })
 	}
-	l.Reconfigure(Options{Hosts: hosts, ConnectTimeout: patience, Moved: moved})
+	l.Reconfigure(Options{Hosts: hosts, ConnectTimeout: patience, Moved: moved})()
 	if _, err := l.dial(); err != nil {
 		t.Error(err)
 	}
