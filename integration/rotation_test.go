@@ -102,3 +102,43 @@ func TestPasswordRotationOfAFile(t *testing.T) {
 		return err == nil && got == "worker"
 	})
 }
+
+// Who is put into the auth_file, or gets another password there, is let in without a reload,
+// and so are servers of a role whose password is there. A file that makes no sense changes
+// nothing.
+func TestAuthFileIsReadAgain(t *testing.T) {
+	t.Parallel()
+	more := "[database.work]\nupstream = \"main\"\ndbname = \"app\"\nuser = \"worker\"\n"
+	o := operate(t, plan{auth: "scram-sha-256", password: "one", more: more})
+	o.passwords(t, "app", "one", "worker", "old")
+	o.sql(t, "postgres", "create role worker login password 'new'; create role late login password 'two'")
+	late := pgtest.Login{User: "late", Password: "two", Database: "app"}
+	refused := func(l pgtest.Login) bool {
+		c, err := pgx.Connect(t.Context(), o.URL(l))
+		if err == nil {
+			_ = c.Close(t.Context())
+		}
+		return sqlstate(err) == "28P01"
+	}
+	if !refused(late) {
+		t.Error("a role that is nowhere came in")
+	}
+	work := o.app
+	work.Database = "work"
+	if _, err := pgx.Connect(t.Context(), o.URL(work)); err == nil {
+		t.Error("a server was opened without the password")
+	}
+	o.passwords(t, "app", "one", "worker", "new", "late", "two")
+	eventually(t, "a role comes in that was added", func() bool { return !refused(late) })
+	wantOne(t, o.join(t, work), "select current_user::text", "worker")
+	if err := os.WriteFile(o.authFile(t), []byte("\"app\" \"one\"\n\"late"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "half a file is complained of", func() bool {
+		wantOne(t, o.join(t, late), "select current_user::text", "late")
+		log, err := o.proc.Log()
+		return err == nil && strings.Contains(log, "changed auth_file can't be used")
+	})
+	o.passwords(t, "app", "one")
+	eventually(t, "a role is out that was taken away", func() bool { return refused(late) })
+}

@@ -18,13 +18,9 @@ func authSettings(a config.Auth) (proxy.Auth, error) {
 	out := proxy.Auth{
 		Method: login.Method(a.Type), OnlyUser: a.User, Query: a.Query, QueryAge: a.QueryAge.Std(),
 	}
-	entries, err := users(a)
-	if err != nil {
+	var err error
+	if out.Book, err = login.OpenBook(a.File, func() (*login.Book, error) { return bookOf(a) }); err != nil {
 		return out, err
-	}
-	out.Book = login.NewBook(entries)
-	if a.Query != "" {
-		out.Book = out.Book.Open()
 	}
 	if out.Maps, err = identMaps(a); err != nil {
 		return out, err
@@ -40,6 +36,19 @@ func authSettings(a config.Auth) (proxy.Auth, error) {
 		out.Map = string(a.Type)
 	}
 	return out, err
+}
+
+// bookOf reads the roles of clients.
+func bookOf(a config.Auth) (*login.Book, error) {
+	entries, err := users(a)
+	if err != nil {
+		return nil, err
+	}
+	book := login.NewBook(entries)
+	if a.Query != "" {
+		book = book.Open()
+	}
+	return book, nil
 }
 
 // identMaps reads the maps; nil without a file.

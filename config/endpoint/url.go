@@ -262,49 +262,12 @@ func (p *urlParser) keepalive(key, text string, from, to int) {
 	}
 }
 
-// unknown complains about a parameter that means nothing here.
-func (p *urlParser) unknown(key string, from, to int) {
-	key = printableKey(key)
-	switch {
-	case key == "connect_timeout":
-		p.complain(from, to, key+" is not a parameter here", `Write server_connect_timeout = "5s" below the URL.`)
-	case key == "tcp_user_timeout":
-		p.complain(from, to, key+" is not a parameter here", `Write tcp_user_timeout = "30s" below the URL.`)
-	case key == "keepalives":
-		p.complain(from, to, key+" is not a parameter here", "Leave it out: they are on; keepalives_idle, keepalives_interval and keepalives_count say how.")
-	case isLibpqParameter(key):
-		p.complain(from, to, key+" is "+values.NotYet, "Leave it out.")
-	default:
-		known := []string{
-			"host", "port", "user", "password", "dbname", "target_session_attrs",
-			"keepalives_idle", "keepalives_interval", "keepalives_count",
-		}
-		known = append(secureParameters(), known...)
-		advice := "Leave it out; the parameters are " + strings.Join(known, ", ") + "."
-		if near := values.Nearest(key, known); near != "" {
-			advice = "Did you mean " + near + "?"
-		}
-		p.complain(from, to, key+" is not a parameter of a connection", advice)
-	}
-}
-
 // printableKey bounds what an error repeats of a parameter's name.
 func printableKey(key string) string {
 	if len(key) > 40 || strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
 		return "a parameter"
 	}
 	return key
-}
-
-// isLibpqParameter reports whether libpq would know it and a later version will.
-func isLibpqParameter(key string) bool {
-	switch key {
-	case "hostaddr", "options", "application_name", "client_encoding",
-		"sslcrl", "sslcrldir", "sslpassword", "sslcertmode", "sslcompression", "require_auth", "passfile", "service", "load_balance_hosts",
-		"gssencmode", "krbsrvname", "fallback_application_name", "replication":
-		return true
-	}
-	return false
 }
 
 // complete fills in what libpq would, and checks what has to be there.

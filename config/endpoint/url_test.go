@@ -120,7 +120,8 @@ func TestURLIsRefused(t *testing.T) {
 		"postgres://app@db/shop?sslmode":                      "has no value",
 		"postgres://app@db/shop?sslmode=":                     "no such sslmode",
 		"postgres://app@db/shop?sslmode=verify":               "no such sslmode",
-		"postgres://app@db/shop?options=-c%20x":               values.NotYet,
+		"postgres://app@db/shop?options=-c%20x":               "options is not a parameter here",
+		"postgres://app@db/shop?hostaddr=10.0.0.1":            "hostaddr is not a parameter here",
 		"postgres://app@db/shop?what=x":                       "is not a parameter",
 		"postgres://app@db/shop?host=%20":                     "neither a name",
 		"postgres://app@/x?host=/" + strings.Repeat("d", 107): "longer than 107",
@@ -132,6 +133,19 @@ func TestURLIsRefused(t *testing.T) {
 		}
 		if got.User != "untouched" {
 			t.Errorf("%q was refused and stored", text)
+		}
+	}
+}
+
+// What libpq knows and pgweir does not is no misspelling, and there is another way.
+func TestLibpqParametersHaveAdvice(t *testing.T) {
+	const all = "hostaddr load_balance_hosts application_name fallback_application_name client_encoding options replication passfile" +
+		" service require_auth sslcrl sslcrldir sslpassword sslcertmode sslcompression gssencmode gsslib gssdelegation krbsrvname" +
+		" connect_timeout tcp_user_timeout keepalives"
+	for key := range strings.FieldsSeq(all) {
+		problem := PostgresURL(&URL{}).Set(literalText("postgres://app@db/shop?" + key + "=secret"))
+		if problem == nil || problem.Message != key+" is not a parameter here" || problem.Advice == "" || strings.Contains(problem.Advice, "secret") {
+			t.Errorf("%s: %+v", key, problem)
 		}
 	}
 }

@@ -119,7 +119,7 @@ func authFields(a *Auth) []Field {
 		}, values.Choice(&a.Type, []AuthType{Scram, MD5, Password, Cert, Peer, Trust, HBA})},
 		{Key{
 			Name: "auth_file", Default: `"userlist.txt"`,
-			Doc: "Roles with their passwords or verifiers: lines of \"role\" \"secret\", as PgBouncer has them. Relative to the directory of this file. With auth_type = \"trust\", \"cert\" or \"peer\", or with an auth_query, there is none unless it is set.",
+			Doc: "Roles with their passwords or verifiers: lines of \"role\" \"secret\", as PgBouncer has them. Relative to the directory of this file. It is read again when it changes, without a reload. With auth_type = \"trust\", \"cert\" or \"peer\", or with an auth_query, there is none unless it is set.",
 		}, values.PathOrNone(&a.File)},
 		{Key{
 			Name: "auth_query", Default: `"none"`,

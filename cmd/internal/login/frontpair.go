@@ -8,19 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"syscall"
 	"time"
 
 	"github.com/pgweir/pgweir/wire/scram"
 )
 
-const (
-	// maxServerName bounds the name that a client may ask for, in bytes: it is kept.
-	maxServerName = 255
-	// lookEvery is how often the files are looked at.
-	lookEvery = time.Second
-)
+// maxServerName bounds the name that a client may ask for, in bytes: it is kept.
+const maxServerName = 255
 
 // pair is a certificate with its key, as they are in use. It never changes.
 type pair struct {
@@ -111,29 +105,12 @@ func (s *boundedSigner) Sign(rand io.Reader, digest []byte, opts crypto.SignerOp
 	return slowSigner{s.Signer, s.t.cpu}.Sign(rand, digest, opts)
 }
 
-// stamp tells two states of a file apart.
-type stamp struct {
-	inode, size, modified int64
-	missing               bool
-}
-
 // stamps are those of certificate, key and authorities.
 type stamps [3]stamp
 
 func stampsOf(o *TLSOptions) (s stamps) {
 	for i, name := range []string{o.CertFile, o.KeyFile, o.CAFile} {
-		if name == "" {
-			continue
-		}
-		info, err := os.Stat(name)
-		if err != nil {
-			s[i].missing = true
-			continue
-		}
-		s[i].size, s[i].modified = info.Size(), info.ModTime().UnixNano()
-		if sys, ok := info.Sys().(*syscall.Stat_t); ok {
-			s[i].inode = int64(sys.Ino)
-		}
+		s[i] = stampOf(name)
 	}
 	return s
 }

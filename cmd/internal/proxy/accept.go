@@ -336,7 +336,7 @@ func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*clu
 
 // credentialsOf is what is known of a role that clients do not log in as themselves.
 func credentialsOf(s *Settings, role string) login.Credentials {
-	secret, _ := s.Auth.Book.Lookup(role)
+	secret, _ := s.Auth.Book.Known().Lookup(role)
 	return login.Credentials{Password: secret.Plain, MD5: secret.MD5}
 }
 

@@ -21,7 +21,7 @@ type Auth struct {
 	HBA    *hba.File   // if set, its rules say the method instead
 	Maps   *hba.Maps   // of system users and certificates; may be nil
 	Map    string      // the one for Method; "" = the names have to be the same
-	Book   *login.Book // roles of the file; nil = there are none
+	Book   *login.BookFile // roles of the file; nil = there are none
 	// Query asks Postgres for the secret of a role that is not in Book: a statement with $1
 	// for its name and the columns name and secret. "" = nobody is asked.
 	Query string
@@ -43,6 +43,7 @@ type candidate struct {
 	conn net.Conn
 	c    *login.Client
 	a    *Auth
+	book *login.Book // nil = there is none
 	up   *cluster // nil = the console, for which nobody is asked
 	ctx  context.Context
 	role *roster.Role // what Postgres has said, if it was asked
@@ -53,7 +54,7 @@ type candidate struct {
 func (px *Proxy) admit(conn net.Conn, c *login.Client, s *Settings, up *cluster) error {
 	ctx, cancel := context.WithTimeout(px.life, s.LoginTimeout)
 	defer cancel()
-	ca := &candidate{px: px, conn: conn, c: c, a: &s.Auth, up: up, ctx: ctx}
+	ca := &candidate{px: px, conn: conn, c: c, a: &s.Auth, book: px.bookOf(&s.Auth), up: up, ctx: ctx}
 	q := ca.query()
 	m, err := ca.method(q)
 	if err != nil {
@@ -73,7 +74,7 @@ func (px *Proxy) admit(conn net.Conn, c *login.Client, s *Settings, up *cluster)
 		return err
 	}
 	if m.Method == login.Trust {
-		return login.Authenticate(conn, c, m.Method, secretsOf(s.Auth.Book), px.cpu)
+		return login.Authenticate(conn, c, m.Method, secretsOf(ca.book), px.cpu)
 	}
 	return ca.prove(m, q)
 }
@@ -95,7 +96,7 @@ func (ca *candidate) prove(m method, q *hba.Query) error {
 	}
 	var err error
 	if m.Method == login.Cert || m.Method == login.Peer {
-		err = login.Vouched(ca.conn, ca.c, m.Method, login.Voucher{Maps: ca.a.Maps, Map: m.mapName, Query: q, Secrets: secretsOf(ca.a.Book)})
+		err = login.Vouched(ca.conn, ca.c, m.Method, login.Voucher{Maps: ca.a.Maps, Map: m.mapName, Query: q, Secrets: secretsOf(ca.book)})
 	} else {
 		err = ca.password(m.Method)
 	}
@@ -112,7 +113,7 @@ func (ca *candidate) prove(m method, q *hba.Query) error {
 
 // password has the client prove that it knows its password.
 func (ca *candidate) password(m login.Method) error {
-	book := ca.a.Book
+	book := ca.book
 	if book == nil {
 		book = login.NewBook(nil)
 	}

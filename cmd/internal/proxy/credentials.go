@@ -39,6 +39,25 @@ func (up *cluster) credentials(g *session.Group, s *Settings) {
 	}
 }
 
+// bookOf is the book of the settings as its file has it now. What servers log in with is
+// brought along when that has changed, as by a reload.
+func (px *Proxy) bookOf(a *Auth) *login.Book {
+	before := a.Book.Known()
+	book := a.Book.Current()
+	if book != before {
+		px.post(func(now int64) {
+			s := px.settings.Load()
+			for _, up := range px.upstreams {
+				for _, g := range up.core.Groups() {
+					up.credentials(g, s)
+				}
+				up.core.Forgive(now)
+			}
+		})
+	}
+	return book
+}
+
 // stale drops what a client has proved when the server does not take it: its role has another
 // password by now. The next client that logs in brings another proof; until then nobody tries
 // in vain. t is what was tried. Loop thread.

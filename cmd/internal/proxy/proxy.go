@@ -98,6 +98,9 @@ func New(o Options) (*Proxy, error) {
 // prepare makes settings ready to be put into force.
 func (px *Proxy) prepare(s *Settings) {
 	s.prepare()
+	if s.Auth.Book != nil {
+		s.Auth.Book.Attach(px.o.Log)
+	}
 	if s.TLS != nil {
 		s.TLS.Attach(px.cpu, &px.tlsCount, px.o.Log, bridged)
 	}

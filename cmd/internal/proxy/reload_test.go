@@ -89,7 +89,7 @@ func TestReloadDuringALogin(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			px, address := start(t, func(o *Options) {
 				o.Settings.Auth.Method = login.Password
-				o.Settings.Auth.Book = login.NewBook(map[string]login.Secret{"app": {Plain: "secret"}})
+				o.Settings.Auth.Book = bookOf("secret")
 			})
 			conn, err := net.Dial("tcp", address)
 			if err != nil {
@@ -151,11 +151,22 @@ func TestTooManyNames(t *testing.T) {
 	})
 }
 
+// bookOf is a book of no file, in which app has that password.
+func bookOf(password string) *login.BookFile {
+	f, err := login.OpenBook("", func() (*login.Book, error) {
+		return login.NewBook(map[string]login.Secret{"app": {Plain: password}}), nil
+	})
+	if err != nil {
+		panic(err) // reading it does not fail
+	}
+	return f
+}
+
 // New passwords are for those who are connected already, too.
 func TestReloadBringsNewPasswords(t *testing.T) {
 	px, address := start(t, func(o *Options) {
 		o.Settings.Databases = append(o.Settings.Databases, Database{Name: "owned", Upstream: "main", User: "owner", Passwords: upstream.Fixed("old")})
-		o.Settings.Auth.Book = login.NewBook(map[string]login.Secret{"app": {Plain: "old"}})
+		o.Settings.Auth.Book = bookOf("old")
 	})
 	for _, name := range []string{"db", "owned"} {
 		if _, err := connect(t, address, name); err != nil {
@@ -164,7 +175,7 @@ func TestReloadBringsNewPasswords(t *testing.T) {
 	}
 	reload(t, px, func(s *Settings) {
 		s.Databases[1].Passwords = upstream.Fixed("new")
-		s.Auth.Book = login.NewBook(map[string]login.Secret{"app": {Plain: "new"}})
+		s.Auth.Book = bookOf("new")
 	})
 	look(t, px, func(int64) {
 		for _, k := range px.upstreams["main"].core.Keys() {

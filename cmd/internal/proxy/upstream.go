@@ -187,7 +187,7 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 	}
 	up.core.Imitate(s.AsPgBouncer)
 	up.core.Regroup()
-	up.core.Set().Forgive(now)
+	up.core.Forgive(now)
 	up.core.Reconfigure(now, up.gatePlan(u), up.poolOptions(u, s))
 	up.core.Retire(now, func(sv *session.Server) bool {
 		b, ok := sv.Tag.(*backend)

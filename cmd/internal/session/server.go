@@ -83,6 +83,13 @@ func (co *Core) Dialed(now int64, sv *Server, conn Conn, status []relay.Param, e
 	co.supplied(now, sv)
 }
 
+// Forgive lets all keys log in again at once: where servers are, or how to log in, may be
+// different from now on.
+func (co *Core) Forgive(now int64) {
+	co.set.Forgive(now)
+	co.timer = true
+}
+
 // Forgiven reports whether the set's last Forgive came after the server's login had begun.
 func (co *Core) Forgiven(sv *Server) bool { return co.set.Forgiven(sv.pool) }
 
