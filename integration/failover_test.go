@@ -3,6 +3,7 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pgweir/pgweir/integration/certs"
 	"github.com/pgweir/pgweir/integration/pgtest"
 )
 
@@ -29,6 +31,7 @@ type pair struct {
 	standby *pgtest.Cluster
 	budget  int
 	rest    string // of the configuration; see through
+	http    string // its listener for HTTP, if it is encrypted
 }
 
 // pairPlan says what is special about a pair.
@@ -39,6 +42,11 @@ type pairPlan struct {
 	workload string // further keys of the workload
 	upstream string // further keys of the upstream
 	query    string // more of the URL
+	schema   string // more that is made in the database
+	top      string // configuration before its first table
+	tables   string // further tables
+	// encrypted: clients and servers talk over TLS, servers ask for a password.
+	encrypted bool
 }
 
 // startPair starts all that p asks for. Whatever PostgreSQL acknowledges it keeps, also
@@ -52,14 +60,24 @@ func startPair(t *testing.T, p pairPlan) *pair {
 	for k, v := range p.settings {
 		settings[k] = v
 	}
-	c, err := pgtest.Start(t.Context(), pgtest.Options{Replicas: p.standby, Settings: settings})
+	o := pgtest.Options{Replicas: p.standby, Settings: settings}
+	app := pgtest.Login{User: "app", Database: "app"}
+	if p.encrypted {
+		app.Password = "right"
+		o.HBA = []string{"local all all trust", "hostssl all all 127.0.0.1/32 scram-sha-256"}
+	}
+	c, err := pgtest.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { endCluster(t, c) })
-	r := &pair{front: &front{Endpoint: c.Endpoint, cluster: c, app: pgtest.Login{User: "app", Database: "app"}}, budget: p.slots + 1}
-	r.sql(t, "postgres", "create role app login connection limit "+strconv.Itoa(r.budget)+";\ncreate database app owner app")
-	r.sql(t, "app", ledgerTable)
+	r := &pair{front: &front{Endpoint: c.Endpoint, cluster: c, app: app}, budget: p.slots + 1}
+	r.sql(t, "postgres", "create role app login password '"+app.Password+"' connection limit "+strconv.Itoa(r.budget)+";\ncreate database app owner app")
+	r.sql(t, "app", ledgerTable+";\n"+p.schema)
+	p.query = "sslmode=disable" + p.query
+	if p.encrypted {
+		p = r.encrypt(t, p)
+	}
 	hosts := r.cluster.Addr()
 	if p.standby {
 		if r.standby, err = c.Standby(t.Context()); err != nil {
@@ -71,16 +89,47 @@ func startPair(t *testing.T, p pairPlan) *pair {
 	}
 	r.rest = fmt.Sprintf(`
 [upstream.main]
-url = "postgres://app@%s/app?sslmode=disable%s"
+url = "postgres://%s@%s/app?%s"
 budget = %d
 reserve = 1
 %s
 [database."*"]
 [[workload]]
 %s
-`, hosts, p.query, r.budget, p.upstream, p.workload)
-	r.front = r.through(t, r.rest, "")
+%s
+`, url.UserPassword(app.User, app.Password), hosts, p.query, r.budget, p.upstream, p.workload, p.tables)
+	r.front = r.through(t, r.rest, p.top)
+	if p.encrypted {
+		r.SSLMode = "require"
+	}
 	return r
+}
+
+// encrypt has the primary do TLS, with what its standby will be a copy of, and pgweir with both
+// sides.
+func (r *pair) encrypt(t *testing.T, p pairPlan) pairPlan {
+	t.Helper()
+	authority, err := certs.New(t.TempDir(), "ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, err := authority.Issue("front", certs.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	present(t, r.cluster, authority, certs.Options{})
+	r.sql(t, "postgres", "alter system set ssl = on")
+	r.sql(t, "postgres", "select pg_reload_conf()")
+	r.await(t, "current_setting('ssl') = 'on'")
+	port, err := pgtest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.http = fmt.Sprintf("127.0.0.1:%d", port)
+	p.query = "sslmode=verify-full&channel_binding=require&sslrootcert=" + authority.File
+	p.top += fmt.Sprintf("http = %q\n", r.http)
+	p.tables += fmt.Sprintf("[tls]\nsslmode = \"require\"\ncert_file = %q\nkey_file = %q\n", front.CertFile, front.KeyFile)
+	return p
 }
 
 // through starts a pgweir that trusts app with the rest of a configuration, and the keys
@@ -88,7 +137,7 @@ reserve = 1
 func (f *front) through(t *testing.T, rest, top string) *front {
 	t.Helper()
 	users := filepath.Join(t.TempDir(), "userlist.txt")
-	if err := os.WriteFile(users, append(userlist("app", ""), userlist("narrow", "")...), 0o600); err != nil {
+	if err := os.WriteFile(users, append(userlist("app", f.app.Password), userlist("narrow", "")...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	proc := pgtest.Pgweir(t, top+fmt.Sprintf("\n[auth]\nauth_type = \"trust\"\nauth_file = %q\n", users)+rest)

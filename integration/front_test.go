@@ -176,8 +176,8 @@ func (f *front) await(t *testing.T, condition string) {
 	eventually(t, condition, func() bool { return f.sql(t, "app", "select "+condition) == "t" })
 }
 
-// eventually polls until done says so.
-func eventually(t *testing.T, what string, done func() bool) {
+// eventually polls until done says so, and else fails with what more says.
+func eventually(t *testing.T, what string, done func() bool, more ...func() string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -187,6 +187,9 @@ func eventually(t *testing.T, what string, done func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
+			for _, f := range more {
+				t.Log(f())
+			}
 			t.Fatalf("it never came true: %s", what)
 		}
 	}

@@ -2,11 +2,13 @@ package integration
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +23,9 @@ type rawClient struct {
 	pid   uint32
 	key   []byte
 	state byte // of the last ReadyForQuery
+
+	status   map[string]string // parameters as they were last reported
+	reported []wire.Param      // and all reports since somebody has looked
 }
 
 // rawError is an error that the server reported.
@@ -31,16 +36,50 @@ type rawError struct {
 
 func (e *rawError) Error() string { return e.code + " " + e.message }
 
-// dialRaw logs in without a password.
-func dialRaw(to pgtest.Endpoint, params ...wire.Param) (*rawClient, error) {
+// openRaw connects, with TLS if that is the endpoint's sslmode: at once, or by a request for it.
+func openRaw(to pgtest.Endpoint, direct bool) (net.Conn, error) {
 	conn, err := net.Dial("tcp", to.Addr())
 	if err != nil {
 		return nil, err
 	}
-	c := &rawClient{conn: conn, r: bufio.NewReader(conn)}
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
+	if to.SSLMode == "" || to.SSLMode == "disable" {
+		return conn, nil
+	}
+	if !direct {
+		_, err = conn.Write(wire.AppendSSLRequest(nil))
+		yes := []byte{0}
+		if err == nil {
+			_, err = io.ReadFull(conn, yes)
+		}
+		if err == nil && yes[0] != 'S' {
+			err = fmt.Errorf("the answer to SSLRequest is %q", yes)
+		}
+	}
+	secure := tls.Client(conn, insecure())
+	if err == nil {
+		err = secure.Handshake()
+	}
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secure, nil
+}
+
+// dialRaw logs in without a password.
+func dialRaw(to pgtest.Endpoint, params ...wire.Param) (*rawClient, error) {
+	conn, err := openRaw(to, false)
+	if err != nil {
+		return nil, err
+	}
+	return enterRaw(conn, params...)
+}
+
+// enterRaw logs in on a connection. After an error it is closed.
+func enterRaw(conn net.Conn, params ...wire.Param) (*rawClient, error) {
+	c := &rawClient{conn: conn, r: bufio.NewReader(conn), status: make(map[string]string)}
 	packet, err := wire.AppendStartup(nil, 0, params)
 	if err == nil {
 		err = c.send(packet)
@@ -50,7 +89,7 @@ func dialRaw(to pgtest.Endpoint, params ...wire.Param) (*rawClient, error) {
 		var body []byte
 		typ, body, err = c.message()
 		if err == nil && typ == wire.MsgBackendKeyData {
-			c.pid, c.key = binary.BigEndian.Uint32(body), body[4:]
+			c.pid, c.key = binary.BigEndian.Uint32(body), slices.Clone(body[4:])
 		}
 		if err == nil && typ == wire.MsgReadyForQuery {
 			return c, nil
@@ -70,6 +109,11 @@ func (c *rawClient) message() (typ byte, body []byte, err error) {
 	typ, body, err = wire.ReadMessage(c.r, 1<<20)
 	if err == nil && typ == wire.MsgReadyForQuery {
 		c.state = body[0]
+	}
+	if err == nil && typ == wire.MsgParameterStatus && c.status != nil {
+		name, value, _ := strings.Cut(strings.TrimSuffix(string(body), "\x00"), "\x00")
+		c.status[name] = value
+		c.reported = append(c.reported, wire.Param{Name: name, Value: value})
 	}
 	if err == nil && typ == wire.MsgErrorResponse {
 		if e := errorOf(body); e.fatal {
@@ -152,16 +196,14 @@ func (c *rawClient) exec(sql string) error {
 	return err
 }
 
-// cancel sends a CancelRequest for the session and waits until it has had its effect.
+// cancel sends a CancelRequest for the session, as the endpoint's sslmode says, and waits
+// until it has had its effect.
 func (c *rawClient) cancel(to pgtest.Endpoint) error {
-	conn, err := net.Dial("tcp", to.Addr())
+	conn, err := openRaw(to, false)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
 	if _, err := conn.Write(wire.AppendCancelRequest(nil, c.pid, c.key)); err != nil {
 		return err
 	}
@@ -169,10 +211,29 @@ func (c *rawClient) cancel(to pgtest.Endpoint) error {
 	return err
 }
 
+// socket is the connection below any TLS.
+func (c *rawClient) socket() *net.TCPConn {
+	conn := c.conn
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	tcp, _ := conn.(*net.TCPConn)
+	return tcp
+}
+
 // reset closes the connection so that the peer sees it broken, not ended.
 func (c *rawClient) reset() {
-	if tcp, ok := c.conn.(*net.TCPConn); ok {
+	if tcp := c.socket(); tcp != nil {
 		_ = tcp.SetLinger(0) // else it ends in order, which will do
+		_ = tcp.Close()
 	}
 	_ = c.conn.Close()
+}
+
+// answerError is what an answer complains of, if it does.
+func answerError(a answer) error {
+	if a.err != nil {
+		return a.err
+	}
+	return nil
 }

@@ -32,8 +32,8 @@ func lockedUp(t *testing.T, o *operated) *secured {
 	if s.ca, err = certs.New(t.TempDir(), "ca"); err != nil {
 		t.Fatal(err)
 	}
-	s.present(t, s.ca, certs.Options{})
-	s.give(t, "ca.crt", s.ca.File)
+	present(t, s.cluster, s.ca, certs.Options{})
+	giveFile(t, s.cluster, "ca.crt", s.ca.File)
 	s.hba(t, "local all all trust",
 		"hostssl all certy 127.0.0.1/32 cert",
 		"hostssl all \"both\" 127.0.0.1/32 scram-sha-256 clientcert=verify-full",
@@ -45,34 +45,34 @@ func lockedUp(t *testing.T, o *operated) *secured {
 	return s
 }
 
-// present gives the server a certificate of an authority.
-func (s *secured) present(t *testing.T, a *certs.Authority, o certs.Options) {
+// present gives a server a certificate of an authority.
+func present(t *testing.T, c *pgtest.Cluster, a *certs.Authority, o certs.Options) {
 	t.Helper()
 	p, err := a.Issue("server", o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.give(t, "server.key", p.KeyFile)
-	s.give(t, "server.crt", p.CertFile)
+	giveFile(t, c, "server.key", p.KeyFile)
+	giveFile(t, c, "server.crt", p.CertFile)
 }
 
-// give puts a file into the data directory, as the server's own.
-func (s *secured) give(t *testing.T, name, from string) {
+// giveFile puts a file into the data directory, as the server's own.
+func giveFile(t *testing.T, c *pgtest.Cluster, name, from string) {
 	t.Helper()
 	text, err := os.ReadFile(from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.own(t, name, text)
+	give(t, c, name, text)
 }
 
-func (s *secured) own(t *testing.T, name string, text []byte) {
+func give(t *testing.T, c *pgtest.Cluster, name string, text []byte) {
 	t.Helper()
-	owner, err := os.Stat(s.cluster.DataDir)
+	owner, err := os.Stat(c.DataDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, path := owner.Sys().(*syscall.Stat_t), filepath.Join(s.cluster.DataDir, name)
+	id, path := owner.Sys().(*syscall.Stat_t), filepath.Join(c.DataDir, name)
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func (s *secured) own(t *testing.T, name string, text []byte) {
 
 func (s *secured) hba(t *testing.T, lines ...string) {
 	t.Helper()
-	s.own(t, "pg_hba.conf", []byte(strings.Join(lines, "\n")+"\n"))
+	give(t, s.cluster, "pg_hba.conf", []byte(strings.Join(lines, "\n")+"\n"))
 }
 
 // private copies a key to where only we can read it.
@@ -209,7 +209,7 @@ func serverRotation(t *testing.T, s *secured) {
 		{"expired", s.ca, certs.Options{Expires: -time.Minute}, false},
 		{"right", s.ca, certs.Options{}, true},
 	} {
-		s.present(t, step.by, step.o)
+		present(t, s.cluster, step.by, step.o)
 		s.sql(t, "postgres", "select pg_reload_conf()")
 		if step.works {
 			eventually(t, step.what, func() bool {

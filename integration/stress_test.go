@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,8 +17,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/pgweir/pgweir/integration/pgtest"
-	"github.com/pgweir/pgweir/wire"
-	"github.com/pgweir/pgweir/wire/wiretest"
 )
 
 // TestManySessions lets 200 sessions do everything at once on six servers: they ask by
@@ -45,9 +43,9 @@ func TestManySessions(t *testing.T) {
 			"track_activity_query_size":      "200",
 		},
 		top:  "max_logins = 1000\nmax_prepared_statements = 12\n",
-		more: fmt.Sprintf("[[workload]]\nname = \"default\"\npatient = true\nmax_wait = %q\nmax_waiting = %d\n", patience, 2*clients),
+		more: fmt.Sprintf("[console]\nadmin_users = [\"app\"]\n[[workload]]\nname = \"default\"\npatient = true\nmax_wait = %q\nmax_waiting = %d\n", patience, 2*clients),
 	})
-	f.sql(t, "app", "create table stress_copy(owner int, nonce text);\ngrant all on stress_copy to app")
+	f.sql(t, "app", stressSchema())
 	admin, err := pgconn.Connect(t.Context(), f.cluster.SocketEndpoint().DSN(pgtest.Superuser, "app"))
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +63,7 @@ func TestManySessions(t *testing.T) {
 		g.Go(func() error { return s.live(ctx) })
 	}
 	g.Go(func() error { return endBackends(ctx, admin, &done) })
-	if err := g.Wait(); err != nil {
+	if err := errors.Join(g.Wait(), done.failed); err != nil {
 		t.Fatal(err)
 	}
 	t.Log(done.String())
@@ -81,22 +79,86 @@ func TestManySessions(t *testing.T) {
 
 // stressTally counts what has happened, so that a run in which nothing did is no success.
 type stressTally struct {
-	answers, transactions, copies, cancels, cancelled, sets, vanished, ended, lost atomic.Int64
+	logins, answers, transactions, sets, parses, prepared, copies, cancels, cancelled, vanished, ended, lost atomic.Int64
+
+	outage, back recovery // see there
+
+	mu     sync.Mutex
+	tolds  map[string]int // what else clients were told
+	failed error
 }
 
 func (s *stressTally) String() string {
-	return fmt.Sprintf("%d answers, %d transactions, %d copies, %d cancels (%d met), %d settings, %d vanished, %d backends ended, %d sessions lost by it",
-		s.answers.Load(), s.transactions.Load(), s.copies.Load(), s.cancels.Load(), s.cancelled.Load(),
-		s.sets.Load(), s.vanished.Load(), s.ended.Load(), s.lost.Load())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("%d logins, %d answers, %d transactions, %d settings, %d statements prepared and %d times run, %d copies, %d cancels (%d met), %d vanished, %d backends ended, %d sessions lost; clients were told %v",
+		s.logins.Load(), s.answers.Load(), s.transactions.Load(), s.sets.Load(), s.parses.Load(), s.prepared.Load(), s.copies.Load(),
+		s.cancels.Load(), s.cancelled.Load(), s.vanished.Load(), s.ended.Load(), s.lost.Load(), s.tolds)
 }
 
 func (s *stressTally) complete() bool {
-	for _, n := range []*atomic.Int64{&s.answers, &s.transactions, &s.copies, &s.cancels, &s.cancelled, &s.sets, &s.vanished, &s.ended, &s.lost} {
+	for _, n := range []*atomic.Int64{
+		&s.logins, &s.answers, &s.transactions, &s.sets, &s.parses, &s.prepared, &s.copies,
+		&s.cancels, &s.cancelled, &s.vanished, &s.ended, &s.lost,
+	} {
 		if n.Load() == 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// told counts what a client was told.
+func (s *stressTally) told(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tolds == nil {
+		s.tolds = make(map[string]int)
+	}
+	s.tolds[what]++
+}
+
+// fail notes an error of what runs beside a client.
+func (s *stressTally) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = errors.Join(s.failed, err)
+}
+
+// answer counts an answer to what was asked then.
+func (s *stressTally) answer(asked time.Time) {
+	s.answers.Add(1)
+	s.outage.answer(asked)
+	s.back.answer(asked)
+}
+
+// recovery is how long it takes from a moment to the first answer to what was asked since.
+type recovery struct {
+	mu    sync.Mutex
+	since time.Time // zero: it is not looked for
+	took  time.Duration
+}
+
+// begin looks for it from now on.
+func (r *recovery) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.since, r.took = time.Now(), 0
+}
+
+func (r *recovery) answer(asked time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.since.IsZero() && asked.After(r.since) {
+		r.took, r.since = time.Since(r.since), time.Time{}
+	}
+}
+
+// over tells how long it took, once it is over.
+func (r *recovery) over() (took time.Duration, over bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.took.Round(time.Millisecond), r.since.IsZero()
 }
 
 // endBackends ends a random backend of the role, again and again, and leaves pgweir the
@@ -158,332 +220,4 @@ func noRefusal(t *testing.T, f *front) {
 			t.Errorf("a backend over the budget: %s", line)
 		}
 	}
-}
-
-// dateStyles are settings and how each shows the last day of 2020.
-func dateStyles() [][2]string {
-	return [][2]string{
-		{"ISO, MDY", "2020-12-31"},
-		{"German, DMY", "31.12.2020"},
-		{"SQL, DMY", "31/12/2020"},
-		{"SQL, MDY", "12/31/2020"},
-		{"Postgres, DMY", "31-12-2020"},
-	}
-}
-
-// stressed is one client and what it must see. Its connection is nil before the first
-// login and after a lost one.
-type stressed struct {
-	f    *front
-	id   int
-	rnd  *rand.Rand
-	done *stressTally
-
-	conn   *rawClient
-	logins int
-	asked  int
-	name   string    // its application_name
-	style  [2]string // of dates
-	parsed []string  // text of each prepared statement of the connection, by name
-}
-
-// live acts until the end. Only what must not happen is an error.
-func (s *stressed) live(ctx context.Context) error {
-	defer s.drop(false)
-	for ctx.Err() == nil {
-		err := s.act()
-		if err != nil && stressLost(err) {
-			s.done.lost.Add(1)
-			s.drop(false)
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("client %d: %w", s.id, err)
-		}
-	}
-	return nil
-}
-
-// stressLost tells what a client sees whose backend was ended.
-func stressLost(err error) bool {
-	e, ok := errors.AsType[*rawError](err)
-	return ok && e.fatal && e.code == "57P01" || lostServer(err)
-}
-
-// drop gives the connection up.
-func (s *stressed) drop(broken bool) {
-	if s.conn == nil {
-		return
-	}
-	if broken {
-		s.conn.reset()
-	} else {
-		_ = s.conn.conn.Close()
-	}
-	s.conn = nil
-}
-
-// act does one thing.
-func (s *stressed) act() error {
-	if s.conn == nil {
-		return s.login()
-	}
-	switch n := s.rnd.IntN(100); {
-	case n < 40:
-		return s.askOnce()
-	case n < 60:
-		return s.transaction()
-	case n < 70:
-		return s.pipeline()
-	case n < 76:
-		return s.copyThrough()
-	case n < 82:
-		return s.set()
-	case n < 90:
-		return s.cancel()
-	}
-	return s.vanish()
-}
-
-func (s *stressed) login() error {
-	s.logins++
-	styles := dateStyles()
-	s.style = styles[s.rnd.IntN(len(styles))]
-	s.name = fmt.Sprintf("stress-%d-%d", s.id, s.logins)
-	s.parsed = make([]string, 4)
-	var err error
-	s.conn, err = dialRaw(s.f.Endpoint, wire.Param{Name: "user", Value: "app"}, wire.Param{Name: "database", Value: "app"},
-		wire.Param{Name: "application_name", Value: s.name}, wire.Param{Name: "DateStyle", Value: s.style[0]})
-	return err
-}
-
-// nonce is a text that nobody else has.
-func (s *stressed) nonce() string {
-	s.asked++
-	return fmt.Sprintf("n-%d-%d", s.id, s.asked)
-}
-
-// want is the row that answers a question for a nonce.
-func (s *stressed) want(nonce string) string { return nonce + "|" + s.name + "|" + s.style[1] }
-
-// question is a query whose only row is [stressed.want]; what is a literal or a parameter.
-func (s *stressed) question(what string) string {
-	q := "select " + what + "::text, current_setting('application_name'), date '2020-12-31'::text"
-	if s.rnd.IntN(3) == 0 {
-		q += fmt.Sprintf(" from pg_sleep(%.4f)", s.rnd.Float64()*0.003)
-	}
-	return q
-}
-
-// ask appends a question for the nonce, in a random way of the protocol, that is answered
-// by one ReadyForQuery.
-func (s *stressed) ask(b []byte, nonce string) []byte {
-	switch s.rnd.IntN(4) {
-	case 0:
-		return wire.AppendQuery(b, s.question("'"+nonce+"'"))
-	case 1:
-		b = wiretest.AppendParse(b, "", s.question("$1"))
-		b = wiretest.AppendBind(b, wiretest.Bind{Params: [][]byte{[]byte(nonce)}})
-		if s.rnd.IntN(2) == 0 {
-			b = wire.AppendDescribe(b, 'P', "")
-		}
-	default:
-		// All clients use the same few names, for texts of their own and common ones.
-		k := s.rnd.IntN(len(s.parsed))
-		name := fmt.Sprintf("s%d", k)
-		if s.parsed[k] != "" && s.rnd.IntN(8) == 0 {
-			b = wire.AppendClose(b, 'S', name)
-			s.parsed[k] = ""
-		}
-		if s.parsed[k] == "" {
-			s.parsed[k] = s.question("$1")
-			if s.rnd.IntN(2) == 0 {
-				s.parsed[k] += fmt.Sprintf(" /* %d */", s.id%16)
-			}
-			b = wiretest.AppendParse(b, name, s.parsed[k])
-		}
-		b = wiretest.AppendBind(b, wiretest.Bind{Statement: name, Params: [][]byte{[]byte(nonce)}})
-	}
-	return wire.AppendEmpty(wiretest.AppendExecute(b, "", 0), wire.MsgSync)
-}
-
-// check compares an answer.
-func (s *stressed) check(a answer, nonce string) error {
-	if a.err != nil {
-		return a.err
-	}
-	if len(a.rows) != 1 || a.rows[0] != s.want(nonce) {
-		return fmt.Errorf("the answer is %q instead of %q", a.rows, s.want(nonce))
-	}
-	s.done.answers.Add(1)
-	return nil
-}
-
-func (s *stressed) askOnce() error {
-	nonce := s.nonce()
-	a, err := s.conn.ask(s.ask(nil, nonce))
-	if err != nil {
-		return err
-	}
-	return s.check(a, nonce)
-}
-
-// pipeline asks several questions in one write.
-func (s *stressed) pipeline() error {
-	var b []byte
-	nonces := make([]string, 2+s.rnd.IntN(5))
-	for i := range nonces {
-		nonces[i] = s.nonce()
-		b = s.ask(b, nonces[i])
-	}
-	if err := s.conn.send(b); err != nil {
-		return err
-	}
-	for _, nonce := range nonces {
-		a, err := s.conn.answer()
-		if err != nil {
-			return err
-		}
-		if err := s.check(a, nonce); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// transaction changes the name for its own time and asks; afterwards all is as before.
-func (s *stressed) transaction() error {
-	s.done.transactions.Add(1)
-	name := s.name
-	if err := s.conn.exec("begin"); err != nil {
-		return err
-	}
-	if s.rnd.IntN(2) == 0 {
-		s.name += "-tx"
-		if err := s.conn.exec("set local application_name = '" + s.name + "'"); err != nil {
-			return err
-		}
-	}
-	for range 1 + s.rnd.IntN(3) {
-		if err := s.askOnce(); err != nil {
-			return err
-		}
-	}
-	if s.conn.state != wire.InTransaction {
-		return fmt.Errorf("state %c inside a transaction", s.conn.state)
-	}
-	s.name = name
-	if err := s.conn.exec([]string{"commit", "rollback"}[s.rnd.IntN(2)]); err != nil {
-		return err
-	}
-	if s.conn.state != wire.Idle {
-		return fmt.Errorf("state %c after a transaction", s.conn.state)
-	}
-	return s.askOnce()
-}
-
-// copyThrough copies rows in and out again, in one transaction.
-func (s *stressed) copyThrough() error {
-	s.done.copies.Add(1)
-	nonce := s.nonce()
-	if err := s.conn.exec("begin"); err != nil {
-		return err
-	}
-	a, err := s.conn.ask(wire.AppendQuery(nil, "copy stress_copy from stdin"))
-	if err != nil || !a.copyIn {
-		return errors.Join(err, answerError(a))
-	}
-	row := fmt.Sprintf("%d\t%s\n", s.id, nonce)
-	b := wire.AppendMessage(nil, wire.MsgCopyData, []byte(row+row[:3]))
-	b = wire.AppendMessage(b, wire.MsgCopyData, []byte(row[3:]))
-	a, err = s.conn.ask(wire.AppendEmpty(b, wire.MsgCopyDone))
-	if err != nil || a.err != nil {
-		return errors.Join(err, answerError(a))
-	}
-	a, err = s.conn.ask(wire.AppendQuery(nil, fmt.Sprintf("copy (select owner, nonce from stress_copy where owner = %d) to stdout", s.id)))
-	if err != nil || a.err != nil {
-		return errors.Join(err, answerError(a))
-	}
-	want := fmt.Sprintf("%d|%s", s.id, nonce)
-	if !slices.Equal(a.rows, []string{want, want}) {
-		return fmt.Errorf("copied %q and %q came back", want, a.rows)
-	}
-	s.done.answers.Add(1)
-	return s.conn.exec("rollback")
-}
-
-// answerError is what an answer complains of, if it does.
-func answerError(a answer) error {
-	if a.err != nil {
-		return a.err
-	}
-	return nil
-}
-
-// set changes settings for the rest of the session.
-func (s *stressed) set() error {
-	s.done.sets.Add(1)
-	styles := dateStyles()
-	style := styles[s.rnd.IntN(len(styles))]
-	if err := s.conn.exec("set DateStyle = '" + style[0] + "'"); err != nil {
-		return err
-	}
-	s.style = style
-	s.asked++
-	name := fmt.Sprintf("set-%d-%d", s.id, s.asked)
-	if err := s.conn.exec("set application_name = '" + name + "'"); err != nil {
-		return err
-	}
-	s.name = name
-	return s.askOnce()
-}
-
-// cancel cancels a statement of its own, early or late. What comes next must not feel it.
-func (s *stressed) cancel() error {
-	s.done.cancels.Add(1)
-	if err := s.conn.send(wire.AppendQuery(nil, fmt.Sprintf("select pg_sleep(%.4f)", s.rnd.Float64()*0.02))); err != nil {
-		return err
-	}
-	if err := s.conn.cancel(s.f.Endpoint); err != nil {
-		return err
-	}
-	a, err := s.conn.answer()
-	if err != nil {
-		return err
-	}
-	if a.err != nil && a.err.code != "57014" {
-		return a.err
-	}
-	if a.err != nil {
-		s.done.cancelled.Add(1)
-	}
-	return s.askOnce()
-}
-
-// vanish leaves in the middle of something.
-func (s *stressed) vanish() error {
-	s.done.vanished.Add(1)
-	defer s.drop(s.rnd.IntN(2) == 0)
-	if s.rnd.IntN(2) == 0 {
-		if err := s.conn.exec("begin"); err != nil {
-			return err
-		}
-		if err := s.askOnce(); err != nil {
-			return err
-		}
-	}
-	question := s.ask(nil, s.nonce())
-	switch s.rnd.IntN(6) {
-	case 0: // nothing under way
-		return nil
-	case 1: // a statement runs
-		return s.conn.send(wire.AppendQuery(nil, "select pg_sleep(0.01)"))
-	case 2: // half of a message
-		return s.conn.send(question[:1+s.rnd.IntN(len(question)-1)])
-	case 3: // a batch without its Sync
-		return s.conn.send(question[:max(len(question)-5, 1)])
-	case 4: // data on the way
-		return s.conn.send(wire.AppendMessage(wire.AppendQuery(nil, "copy stress_copy from stdin"), wire.MsgCopyData, []byte("1\tx\n")))
-	}
-	return s.conn.send(append(question, wire.AppendEmpty(nil, wire.MsgTerminate)...)) // goodbye, unheard
 }

@@ -109,7 +109,7 @@ func TestHostileOpenings(t *testing.T) {
 				t.Errorf("told %v, %v; want %s", told, err, o.told)
 			}
 			const counter = "pgweir_refusals_total"
-			if now, err := c.scrape(); err != nil || now.sum(counter) == was.sum(counter) && now.sum(failed) == was.sum(failed) {
+			if now, err := c.scrape(); err != nil || now.Sum(counter) == was.Sum(counter) && now.Sum(failed) == was.Sum(failed) {
 				t.Errorf("not counted, %v", err)
 			}
 		})
@@ -151,7 +151,7 @@ func TestSlowOpenings(t *testing.T) {
 		_ = h.Close()
 	}
 	m, err := c.scrape()
-	if n := m.sum("pgweir_refusals_total", `reason="login_timeout"`); err != nil || n < 20 {
+	if n := m.Sum("pgweir_refusals_total", `reason="login_timeout"`); err != nil || n < 20 {
 		t.Errorf("%v of %d are counted, %v", n, len(slow), err)
 	}
 	c.logged(t, 0, "login refused", "reason=login_timeout")
@@ -355,7 +355,7 @@ func TestExcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if heap := m.sum("go_memstats_heap_inuse_bytes"); heap > 200<<20 {
+	if heap := m.Sum("go_memstats_heap_inuse_bytes"); heap > 200<<20 {
 		t.Errorf("%v bytes of memory", heap)
 	}
 	beside.look(t)
@@ -378,8 +378,8 @@ func TestSlowSessions(t *testing.T) {
 	}
 	slow := mustEnter(t, c.Endpoint, "fair")
 	for _, b := range wire.AppendQuery(nil, "select 1") {
-		if m, err := c.scrape(); err != nil || m.sum("pgweir_slots", "honest", "running") > 1 {
-			t.Fatalf("%v slots are taken, %v", m.sum("pgweir_slots", "honest", "running"), err) // one is of the client beside
+		if m, err := c.scrape(); err != nil || m.Sum("pgweir_slots", "honest", "running") > 1 {
+			t.Fatalf("%v slots are taken, %v", m.Sum("pgweir_slots", "honest", "running"), err) // one is of the client beside
 		}
 		if _, err := slow.Write([]byte{b}); err != nil {
 			t.Fatal(err)
@@ -390,10 +390,10 @@ func TestSlowSessions(t *testing.T) {
 	}
 	eventually(t, "both servers work", func() bool {
 		m, err := c.scrape()
-		return err == nil && m.sum("pgweir_slots", "liar", "running") == 2
+		return err == nil && m.Sum("pgweir_slots", "liar", "running") == 2
 	})
-	if m, err := c.scrape(); err != nil || m.sum("go_memstats_heap_inuse_bytes") > 100<<20 {
-		t.Errorf("%v bytes of memory, %v", m.sum("go_memstats_heap_inuse_bytes"), err)
+	if m, err := c.scrape(); err != nil || m.Sum("go_memstats_heap_inuse_bytes") > 100<<20 {
+		t.Errorf("%v bytes of memory, %v", m.Sum("go_memstats_heap_inuse_bytes"), err)
 	}
 	for _, h := range append(deaf, slow) {
 		_ = h.Close()

@@ -44,7 +44,7 @@ func TestFloodOfConnects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := now.sum("pgweir_refusals_total", "max_logins") - was.sum("pgweir_refusals_total", "max_logins"); refused < 100 || int(n) < refused {
+	if n := now.Sum("pgweir_refusals_total", "max_logins") - was.Sum("pgweir_refusals_total", "max_logins"); refused < 100 || int(n) < refused {
 		t.Errorf("%d of %d were told, %v counted", refused, len(all), n)
 	}
 	c.balanced(t, before)
@@ -122,7 +122,7 @@ func TestFloodOfCancels(t *testing.T) {
 	go func() { done <- victim.query("sleep 100000 /*id=x*/") }()
 	running := func() bool {
 		m, err := c.scrape()
-		return err == nil && m.sum("pgweir_slots", "liar", "running") == 1
+		return err == nil && m.Sum("pgweir_slots", "liar", "running") == 1
 	}
 	eventually(t, "it runs", running)
 	wrong := func(i int) (uint32, []byte) {

@@ -124,7 +124,7 @@ func TestLoginsThatLie(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := now.sum("pgweir_server_logins_total", "liar", "failed") - was.sum("pgweir_server_logins_total", "liar", "failed"); n != 1 {
+		if n := now.Sum("pgweir_server_logins_total", "liar", "failed") - was.Sum("pgweir_server_logins_total", "liar", "failed"); n != 1 {
 			t.Errorf("%v logins have failed", n)
 		}
 	}
@@ -162,7 +162,7 @@ func TestKeyTwice(t *testing.T) {
 	go func() { done <- next.query("sleep 100000 /*id=x*/") }()
 	eventually(t, "it runs", func() bool {
 		m, err := court.scrape()
-		return err == nil && m.sum("pgweir_slots", "liar", "running") == 1
+		return err == nil && m.Sum("pgweir_slots", "liar", "running") == 1
 	})
 	if err := cancel(court.Endpoint, next.pid, next.key); err != nil {
 		t.Fatal(err)

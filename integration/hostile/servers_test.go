@@ -209,7 +209,7 @@ func (ct *court) try(t *testing.T, c request, next *client) {
 		t.Errorf("the next client: %v", err)
 	}
 	_ = victim.Close()
-	before.clients--
+	before.Clients--
 	ct.balanced(t, before)
 	now, err := ct.scrape()
 	if err != nil {
@@ -217,13 +217,13 @@ func (ct *court) try(t *testing.T, c request, next *client) {
 	}
 	if c.ended != "" {
 		reason := fmt.Sprintf("reason=%q", c.ended)
-		if n := now.sum("pgweir_sessions_ended_total", reason) - was.sum("pgweir_sessions_ended_total", reason); n != 1 {
+		if n := now.Sum("pgweir_sessions_ended_total", reason) - was.Sum("pgweir_sessions_ended_total", reason); n != 1 {
 			t.Errorf("%v sessions ended for the reason %s", n, c.ended)
 		}
 		ct.logged(t, from, "session ended", "reason="+c.ended)
 	}
 	const broken = "pgweir_servers_closed_total"
-	if n := now.sum(broken, "liar", "broken") - was.sum(broken, "liar", "broken"); (n == 0) != c.keeps {
+	if n := now.Sum(broken, "liar", "broken") - was.Sum(broken, "liar", "broken"); (n == 0) != c.keeps {
 		t.Errorf("%v servers were given up", n)
 	}
 }
@@ -262,7 +262,7 @@ func TestServersThatDieAtEachByte(t *testing.T) {
 		}
 	}
 	beside.look(t)
-	before.clients--
+	before.Clients--
 	court.balanced(t, before)
 }
 
@@ -348,16 +348,16 @@ func TestServersWithoutEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cancels := m.sum("pgweir_cancels_total", "liar")
+			cancels := m.Sum("pgweir_cancels_total", "liar")
 			_ = victim.Close()
 			eventually(t, "it is cancelled", func() bool {
 				m, err = court.scrape()
-				return err == nil && m.sum("pgweir_cancels_total", "liar") > cancels
+				return err == nil && m.Sum("pgweir_cancels_total", "liar") > cancels
 			})
-			if m.sum("pgweir_slots", "liar", "running") != 1 {
+			if m.Sum("pgweir_slots", "liar", "running") != 1 {
 				t.Error("the slot is free while the server works")
 			}
-			if heap := m.sum("go_memstats_heap_inuse_bytes"); heap > 100<<20 {
+			if heap := m.Sum("go_memstats_heap_inuse_bytes"); heap > 100<<20 {
 				t.Errorf("%v bytes of memory", heap)
 			}
 			close(over)

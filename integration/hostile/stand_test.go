@@ -3,7 +3,6 @@ package hostile
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -36,60 +35,18 @@ func start(t *testing.T, config string) *stand {
 	return s
 }
 
-// metrics are the samples of one scrape, by their names with labels.
-type metrics map[string]float64
-
 // scrape asks for all metrics.
-func (s *stand) scrape() (metrics, error) { return pgtest.Metrics(s.http) }
-
-// sum adds up the samples of a metric whose labels contain all of the texts.
-func (m metrics) sum(metric string, with ...string) (sum float64) {
-	for name, v := range m {
-		if (name == metric || strings.HasPrefix(name, metric+"{")) &&
-			!slices.ContainsFunc(with, func(w string) bool { return !strings.Contains(name, w) }) {
-			sum += v
-		}
-	}
-	return sum
-}
-
-// books are what must be the same before and after.
-type books struct {
-	goroutines, descriptors  int // without those of connections that are meant to be there
-	clients, waiting         int
-	running, busy, open, all int // slots; connections that do something; connections; the budget
-}
+func (s *stand) scrape() (pgtest.Samples, error) { return pgtest.Metrics(s.http) }
 
 // books reads them while the client beside does nothing.
-func (s *stand) books() (b books, err error) {
+func (s *stand) books() (b pgtest.Books, err error) {
 	if s.beside != nil {
 		s.beside.mu.Lock()
 		defer s.beside.mu.Unlock()
 	}
-	m, err := s.scrape()
-	if err != nil {
-		return b, err
-	}
-	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.Pid()))
-	if err != nil {
-		return b, err
-	}
-	b.clients = int(m.sum("pgweir_clients"))
-	b.waiting = int(m.sum("pgweir_waiting_clients"))
-	b.running = int(m.sum("pgweir_slots", `state="running"`))
-	b.open = int(m.sum("pgweir_connections"))
-	b.busy = b.open - int(m.sum("pgweir_connections", `state="idle"`))
-	b.all = int(m.sum("pgweir_budget_connections"))
-	b.goroutines = max(int(m.sum("go_goroutines")), s.goroutines)
-	b.descriptors = len(fds) - b.open - b.clients
-	return b, nil
-}
-
-// same reports whether nothing has leaked between two looks. What was still starting up or
-// ending at the first may be less.
-func (b books) same(before books) bool {
-	return b.goroutines <= before.goroutines && b.descriptors <= before.descriptors && b.open <= b.all &&
-		b.clients == before.clients && b.waiting == 0 && b.running == before.running && b.busy == before.busy && b.all == before.all
+	b, err = s.Books(s.http)
+	b.Goroutines = max(b.Goroutines, s.goroutines)
+	return b, err
 }
 
 // settle learns how many goroutines there are while nothing is under way. It is one number
@@ -102,29 +59,29 @@ func (s *stand) settle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.goroutines = max(s.goroutines, b.goroutines)
+		s.goroutines = max(s.goroutines, b.Goroutines)
 	}
 }
 
 // rest waits until nobody but idle clients is there, and returns the books.
-func (s *stand) rest(t *testing.T, clients int) (b books) {
+func (s *stand) rest(t *testing.T, clients int) (b pgtest.Books) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("rest, with %d clients", clients), func() bool {
 		var err error
 		b, err = s.books()
-		return err == nil && b.clients == clients && b.waiting == 0 && b.running == 0 && b.busy == 0
+		return err == nil && b.Clients == clients && b.Waiting == 0 && b.Running == 0 && b.Busy == 0
 	}, func() string { return fmt.Sprintf("%+v", b) })
 	return b
 }
 
 // balanced waits until the books are as they were.
-func (s *stand) balanced(t *testing.T, before books) {
+func (s *stand) balanced(t *testing.T, before pgtest.Books) {
 	t.Helper()
-	var now books
+	var now pgtest.Books
 	eventually(t, "the books are as before", func() bool {
 		b, err := s.books()
 		now = b
-		return err == nil && b.same(before)
+		return err == nil && b.Same(before)
 	}, func() string { return fmt.Sprintf("before %+v\nafter  %+v", before, now) })
 }
 

@@ -221,7 +221,7 @@ func (s *Server) complete(e *entry, tag []byte) {
 	}
 	s.own(e, tag)
 	s.pinTag(e, tag)
-	s.reset.seen = s.reset.seen || tag[0] == 'R' && tagIs(tag, "RESET") || tag[0] == 'D' && tagIs(tag, "DISCARD ALL")
+	s.reset.seen = s.reset.seen || tagIs(tag, "RESET") || tagIs(tag, "SET") || tagIs(tag, "DISCARD ALL")
 	if tag[0] == 'C' && tagIs(tag, "COMMIT") {
 		s.turns++ // of a COMMIT AND CHAIN the ReadyForQuery does not say so
 	}

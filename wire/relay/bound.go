@@ -213,7 +213,7 @@ func (c *Client) query(m message, p *Plan) int {
 		}
 		s.opening = st.Flags&sqltext.Multi != 0 || !m.complete()
 	}
-	e := entry{kind: kQuery, resetsOwn: st.Kind == sqltext.Reset && nameOf(st, text) == resetAll}
+	e := entry{kind: kQuery, resetsOwn: st.Kind == sqltext.Reset && resetName(st, text) == resetAll}
 	e.end = st.Flags&sqltext.EndsTx != 0 && endsTx(exitOf(st.Kind, st.Flags, text))
 	if m.complete() {
 		if o := ownOf(st, text); o != nil {
@@ -261,9 +261,9 @@ func (c *Client) query(m message, p *Plan) int {
 	return c.take(m, p, false)
 }
 
-// nameOf returns the parameter that a SET or RESET names.
-func nameOf(st sqltext.Statement, text []byte) string {
-	if st.Kind == sqltext.Set || st.Kind == sqltext.Reset {
+// resetName returns the parameter that a statement sets back, or resetAll; "" = it does not.
+func resetName(st sqltext.Statement, text []byte) string {
+	if st.Kind == sqltext.Reset || st.ToDefault(text) {
 		return st.Name(text)
 	}
 	return ""
@@ -477,13 +477,13 @@ func (s *Server) mark(st *Statement) {
 	s.dirt |= st.dirt
 }
 
-// paramName returns the parameter that a SET or RESET names.
-func (st *Statement) paramName() string {
+// resetName is the function of that name for a statement that was parsed.
+func (st *Statement) resetName() string {
 	if st.kind != sqltext.Set && st.kind != sqltext.Reset {
 		return ""
 	}
 	text := textOf([]byte(st.tail))
-	return sqltext.Classify(text).Name(text)
+	return resetName(sqltext.Classify(text), text)
 }
 
 // drops returns the name that a DEALLOCATE drops, unless it says ALL.

@@ -47,7 +47,7 @@ func (c *Client) bind(m message, p *Plan) (int, Event) {
 	if len(name) == 0 {
 		c.ensureUnnamed(p)
 		if c.unnamed != nil {
-			c.reset, c.resetsOwn = c.resets(c.unnamed.kind, c.unnamed.paramName()), c.unnamed.resetsAll()
+			c.reset, c.resetsOwn = c.resets(c.unnamed.kind, c.unnamed.resetName()), c.unnamed.resetsAll()
 			c.bindStep(c.unnamed)
 		}
 		if c.unnamed != nil && clearsNames(c.unnamed) {
@@ -102,7 +102,7 @@ func ours(name []byte) bool { return bytes.HasPrefix(name, []byte(namePrefix)) }
 func (c *Client) use(st *Statement, p *Plan) *prepared {
 	s := c.server
 	s.mark(st)
-	c.reset, c.resetsOwn = c.resets(st.kind, st.paramName()), st.resetsAll()
+	c.reset, c.resetsOwn = c.resets(st.kind, st.resetName()), st.resetsAll()
 	c.bindStep(st)
 	prep := c.ensure(st, p)
 	if clearsNames(st) {

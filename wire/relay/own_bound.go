@@ -224,7 +224,7 @@ func (s *Server) answerFake(e *entry, p *Plan) {
 
 // resetsAll reports whether a statement is RESET ALL, which sets pgweir's own back as well.
 func (st *Statement) resetsAll() bool {
-	return st.kind == sqltext.Reset && st.paramName() == resetAll
+	return st.kind == sqltext.Reset && st.resetName() == resetAll
 }
 
 // own notes what a CommandComplete means for pgweir's own parameters.

@@ -8,7 +8,7 @@ import (
 	"github.com/pgweir/pgweir/wire/sqltext"
 )
 
-// RESET, RESET ALL and DISCARD ALL go back to what a session began with. The server knows
+// RESET, SET TO DEFAULT, RESET ALL and DISCARD ALL go back to what a session began with. The server knows
 // the settings of the client's startup packet as any others and goes back to its own
 // defaults. So they are set again before the client is told that the statement is done,
 // and of the settings that the server reports the client hears only what has changed in
@@ -27,8 +27,8 @@ type resetting struct {
 	told   []Param // status as the client knows it, if anything is hidden
 }
 
-// resets returns what a statement resets that the client has brought along: the name of a
-// setting, or resetAll; "" = nothing.
+// resets returns what a statement of that kind, which resets name, resets that the client has
+// brought along: the name of a setting, or resetAll; "" = nothing.
 func (c *Client) resets(k sqltext.Kind, name string) string {
 	if len(c.initial.kv) == 0 {
 		return ""
@@ -36,7 +36,7 @@ func (c *Client) resets(k sqltext.Kind, name string) string {
 	switch k {
 	case sqltext.Discard:
 		return resetAll
-	case sqltext.Reset:
+	case sqltext.Reset, sqltext.Set:
 		if _, ok := c.initial.Get(name); ok || name == resetAll {
 			return name
 		}
@@ -54,7 +54,7 @@ func (c *Client) resetsText(st sqltext.Statement, text []byte) string {
 		text = text[bytes.LastIndexByte(text, ';')+1:]
 		st = sqltext.Classify(text)
 	}
-	return c.resets(st.Kind, nameOf(st, text))
+	return c.resets(st.Kind, resetName(st, text))
 }
 
 // resetQuery reports what e, a Query, resets, in e. It has to wait for its turn as long as

@@ -431,6 +431,30 @@ func TestClassifyEveryReading(t *testing.T) {
 	}
 }
 
+func TestToDefault(t *testing.T) {
+	for text, want := range map[string]bool{
+		"SET a TO DEFAULT":                         true,
+		"set session a.b = default ; -- all":       true,
+		"SET TIME ZONE DEFAULT":                    true,
+		"SET TIME ZONE LOCAL":                      true,
+		"SET NAMES DEFAULT":                        true,
+		"SET a TO 'default'":                       false,
+		`SET a TO "default"`:                       false,
+		"SET a TO local":                           false,
+		"SET TIME ZONE 'local'":                    false,
+		"SET LOCAL a TO DEFAULT":                   false,
+		"RESET a":                                  false,
+		"SET SESSION AUTHORIZATION DEFAULT":        false,
+		"SET a TO b":                               false,
+		"SET default TO b":                         false,
+		"SELECT set_config('a', 'default', false)": false,
+	} {
+		if got := Classify([]byte(text)).ToDefault([]byte(text)); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
 func TestValue(t *testing.T) {
 	for _, c := range []struct {
 		text, value string

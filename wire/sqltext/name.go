@@ -75,6 +75,28 @@ func (s Statement) Value(text []byte) (value string, ok bool) {
 	return string(raw), true
 }
 
+// ToDefault reports whether the statement is a Set that goes back to the default as Reset does:
+// SET name TO DEFAULT, SET TIME ZONE DEFAULT or LOCAL, SET NAMES DEFAULT. The text must be the
+// one that was classified.
+func (s Statement) ToDefault(text []byte) bool {
+	if s.Kind != Set || int(s.nameEnd) > len(text) {
+		return false
+	}
+	switch s.alias {
+	case aliasNone, aliasTimeZone, aliasNames:
+	default:
+		return false
+	}
+	sc := scanner{src: text, pos: int(s.nameEnd)}
+	var last []byte // DEFAULT is reserved: as a value it stands alone
+	for t := sc.next(); t != tokEOF && t != tokSemicolon; t = sc.next() {
+		if last = nil; t == tokWord {
+			last = sc.text()
+		}
+	}
+	return bytes.EqualFold(last, []byte("default")) || s.alias == aliasTimeZone && bytes.EqualFold(last, []byte("local"))
+}
+
 // lower folds ASCII letters as Postgres folds unquoted identifiers of a
 // multi-byte database.
 func lower(b []byte) {
