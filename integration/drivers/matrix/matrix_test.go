@@ -7,16 +7,9 @@ import (
 	"time"
 )
 
-// longEnv asks for the tests that take long, or that depend on what drivers do at times.
-const longEnv = "PGWEIR_LONG"
-
 // Every driver has the same of every theme through pgweir, in transaction mode and with
-// fewer servers than clients, as directly. A cancel of node-postgres or postgres.js may come
-// late and meet the next statement, also without pgweir: so it runs on demand.
+// fewer servers than clients, as directly.
 func TestMatrix(t *testing.T) {
-	if os.Getenv(longEnv) == "" {
-		t.Skip("with " + longEnv + "=1")
-	}
 	s := newStage(t)
 	for _, name := range names() {
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,9 @@ import (
 // slots is how many transactions a pgweir lets run at once: fewer than there are workers.
 const slots = 3
 
+// places is how many may wait where it is crowded.
+const places = 4
+
 const password = "matrix"
 
 // stage is PostgreSQL and what stands before it.
@@ -25,6 +28,7 @@ type stage struct {
 	*pgtest.Cluster
 	front    pgtest.Endpoint // a pgweir that is patient
 	refusing *guarded        // one that is not
+	crowded  *guarded        // one that is, but in which few may wait
 	mu       sync.Mutex
 	watch    *pgx.Conn // the superuser, directly
 	driver   string    // whose turn it is
@@ -58,6 +62,7 @@ func newStage(t *testing.T) *stage {
 	s.watch = connect(t, c.SocketEndpoint().URL(pgtest.Login{User: pgtest.Superuser, Database: "app"}))
 	s.front = pgtest.Pgweir(t, s.config(t, "[[workload]]\nname = \"default\"\nmax_wait = \"60s\"\n")).Endpoint
 	s.refusing = s.guard(t, "[[workload]]\nname = \"default\"\nmax_wait = \"150ms\"\n")
+	s.crowded = s.guard(t, fmt.Sprintf("[[workload]]\nname = \"default\"\nmax_wait = \"60s\"\nmax_waiting = %d\n", places))
 	return s
 }
 
@@ -198,12 +203,17 @@ func (s *stage) until(t *testing.T, what string, sql string) string {
 	return ""
 }
 
-// running is the backend in which a statement with this text sleeps; while it is only parsed a
-// cancel would come too early.
+// running waits for the backend in which a statement with this text sleeps; while it is only
+// parsed a cancel would come too early.
 func (s *stage) running(t *testing.T, text string) string {
 	t.Helper()
-	return s.until(t, text+" runs", fmt.Sprintf(
-		"select pid::text from pg_stat_activity where state = 'active' and wait_event = 'PgSleep' and query like '%%%s%%' and pid <> pg_backend_pid()", text))
+	return s.until(t, text+" runs", sleeping(text))
+}
+
+// sleeping asks for that backend.
+func sleeping(text string) string {
+	return fmt.Sprintf(
+		"select pid::text from pg_stat_activity where state = 'active' and wait_event = 'PgSleep' and query like '%%%s%%' and pid <> pg_backend_pid()", text)
 }
 
 // restarting is a pgweir that is started again on its port.

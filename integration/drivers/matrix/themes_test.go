@@ -386,16 +386,26 @@ func resets(w *worker) {
 
 // killed kills the server of a statement until the driver answers: database/sql sends it again
 // by itself when lib/pq has lost the connection.
-func (w *worker) killed(mark string, kill func(pid string), done <-chan answer) string {
-	for {
-		kill(w.running(w.T, mark))
+func (w *worker) killed(mark string, kill func(pid string)) string {
+	done := make(chan answer, 1)
+	go func() { done <- w.do("long", "select pg_sleep(60)::text, '"+mark+"'") }()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for kills := 0; ; {
 		select {
 		case a := <-done:
-			if w.driver == "psql" && a.code() == "?" { // at times it says only that the connection is lost
+			switch {
+			case kills == 0:
+				w.Errorf("%s: ended before its server was killed: %v", mark, a)
+			case w.driver == "psql" && a.code() == "?": // at times it says only that the connection is lost
 				return "57P01"
 			}
 			return a.code()
-		case <-time.After(time.Second):
+		case <-tick.C:
+			if pid := w.ask(w.T, sleeping(mark)); pid != "" {
+				kill(pid)
+				kills++
+			}
 		}
 	}
 }
@@ -411,9 +421,7 @@ func reconnects(w *worker) {
 		w.ask(w.T, "select pg_terminate_backend("+pid+")::text")
 		w.until(w.T, "the server has ended", "select 'ended' where not exists (select from pg_stat_activity where pid = "+pid+")")
 	}
-	done := make(chan answer)
-	go func() { done <- w.do("long", "select pg_sleep(60)::text, 'to be killed'") }()
-	w.say("in a statement: %s", w.killed("to be killed", kill, done))
+	w.say("in a statement: %s", w.killed("to be killed", kill))
 	w.say("%s", w.again())
 
 	w.must("begin")

@@ -1,5 +1,6 @@
 """asyncpg with its pool."""
 import asyncio
+import contextlib
 import datetime
 import decimal
 import os
@@ -22,9 +23,15 @@ class Asyncpg(frame.Agent):
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
 
-    def wait(self, what, most=20):
-        """Its query on a connection that the server has just closed may never return."""
-        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(what, most), self.loop).result()
+    def wait(self, what, most=50):
+        """A wait without an end must not be one for the test."""
+        async def bounded():
+            try:
+                return await asyncio.wait_for(what, most)
+            except asyncio.TimeoutError:
+                raise TimeoutError("asyncpg has not returned within %d s" % most)
+
+        return asyncio.run_coroutine_threadsafe(bounded(), self.loop).result()
 
     def failed(self, e):
         code = getattr(e, "sqlstate", None)
@@ -66,6 +73,14 @@ class Asyncpg(frame.Agent):
         if n in self.alone:
             self.alone.remove(n)
             return self.wait(conn.close())
+        if conn.is_closed():
+            # Where a query met the end of its connection the pool does not notice that this place
+            # is free, and in the end waits for ever.
+            async def terminate():
+                with contextlib.suppress(asyncpg.InterfaceError):  # it has noticed
+                    conn.terminate()
+
+            self.wait(terminate())
         self.wait(self.pool.release(conn))  # it says what resets a session
 
     def do_query(self, n, sql, *args):
