@@ -55,7 +55,7 @@ func TestPgBouncersKeysAreKnown(t *testing.T) {
 	}
 	for _, e := range pgbouncerNames() {
 		for _, key := range e.names {
-			if !slices.Contains(keys, key) && key != "reserve_pool" { // the old name of reserve_pool_size
+			if key != "reserve_pool" && !slices.Contains(keys, key) { // which is the old name of reserve_pool_size
 				t.Errorf("PgBouncer has no %s", key)
 			}
 		}

@@ -289,24 +289,16 @@ func (px *Proxy) refuseBlocked(conn net.Conn, e *wire.Error, hold time.Duration)
 // authenticate checks who a client is and finds where it is to go.
 func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*cluster, *admitted, error) {
 	db, dbname := s.routeOf(c)
-	if db == nil {
-		e := session.Say("no_database")
-		e.Message = `database "` + c.Database + `" does not exist`
-		e.Hint = `add [database.` + c.Database + `] to pgweir's configuration, or [database."*"]`
-		return nil, nil, e
-	}
-	if px.disabled.has(c.Database) {
-		e := session.Say("disabled")
-		e.Message = `pgweir: database "` + c.Database + `" is disabled`
-		return nil, nil, e
-	}
 	if only := s.Auth.OnlyUser; only != "" && c.User != only && s.Auth.Method == login.Trust {
 		e := session.Say("role")
 		e.Message = `role "` + c.User + `" is not let in`
 		return nil, nil, e
 	}
-	up := px.upstream(db.Upstream)
-	if err := px.admit(conn, c, s, up); err != nil {
+	up := px.upstream(s.home(db))
+	if err := px.admit(conn, c, s, up); err != nil { // first, or everybody could ask what databases there are
+		return nil, nil, err
+	}
+	if err := px.closed(c, db); err != nil {
 		return nil, nil, err
 	}
 	params, err := c.Startup.Settings()
@@ -332,6 +324,31 @@ func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*clu
 	}
 	a.passwords = db.Passwords
 	return up, a, nil
+}
+
+// home is the upstream of a database, and of one that is not there any that can be asked who a
+// client is.
+func (s *Settings) home(db *Database) string {
+	if db == nil {
+		return s.Upstreams[0].Name // there is one at least
+	}
+	return db.Upstream
+}
+
+// closed tells why nobody is let into a database; nil if they are.
+func (px *Proxy) closed(c *login.Client, db *Database) error {
+	switch {
+	case db == nil:
+		e := session.Say("no_database")
+		e.Message = `database "` + c.Database + `" does not exist`
+		e.Hint = `add [database.` + c.Database + `] to pgweir's configuration, or [database."*"]`
+		return e
+	case px.disabled.has(c.Database):
+		e := session.Say("disabled")
+		e.Message = `pgweir: database "` + c.Database + `" is disabled`
+		return e
+	}
+	return nil
 }
 
 // credentialsOf is what is known of a role that clients do not log in as themselves.

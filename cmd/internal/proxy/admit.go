@@ -18,9 +18,9 @@ import (
 // Auth is how clients prove who they are.
 type Auth struct {
 	Method login.Method
-	HBA    *hba.File   // if set, its rules say the method instead
-	Maps   *hba.Maps   // of system users and certificates; may be nil
-	Map    string      // the one for Method; "" = the names have to be the same
+	HBA    *hba.File       // if set, its rules say the method instead
+	Maps   *hba.Maps       // of system users and certificates; may be nil
+	Map    string          // the one for Method; "" = the names have to be the same
 	Book   *login.BookFile // roles of the file; nil = there are none
 	// Query asks Postgres for the secret of a role that is not in Book: a statement with $1
 	// for its name and the columns name and secret. "" = nobody is asked.
@@ -44,7 +44,7 @@ type candidate struct {
 	c    *login.Client
 	a    *Auth
 	book *login.Book // nil = there is none
-	up   *cluster // nil = the console, for which nobody is asked
+	up   *cluster    // nil = the console, for which nobody is asked
 	ctx  context.Context
 	role *roster.Role // what Postgres has said, if it was asked
 }

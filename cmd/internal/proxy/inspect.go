@@ -299,7 +299,7 @@ type ClientState struct {
 	State                                           string // active (has a server), waiting, idle, login
 	Address, LocalAddress                           string // host, or "unix"
 	Port, LocalPort                                 int
-	Connected, Requested                            time.Time     // Requested: when it last asked for a slot
+	Connected, Requested                            time.Time     // Requested: when it last asked for a slot, or has connected
 	Wait                                            time.Duration // now, if it waits
 	Server                                          uint64        // ID of its server; 0 = none
 	Transaction                                     bool          // it is in a transaction

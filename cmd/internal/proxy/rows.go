@@ -54,7 +54,7 @@ func (px *Proxy) clientRow(cl *session.Client, now int64, wall time.Time) Client
 	c := ClientState{
 		ID: h.id, Database: g.Database, Role: g.Role, Application: cl.Application(), Workload: g.Workload.Name,
 		Upstream: h.up.name, State: cl.State().String(), Transaction: cl.InTransaction(), Prepared: cl.Prepared(),
-		Connected: px.wallClock(cl.Since(), now, wall), Requested: px.wallClock(cl.Requested(), now, wall), CancelPID: cl.Key().PID,
+		Connected: px.wallClock(cl.Since(), now, wall), Requested: px.wallClock(cmp.Or(cl.Requested(), cl.Since()), now, wall), CancelPID: cl.Key().PID,
 	}
 	c.TLS, c.ServerName = h.channel.String(), h.channel.ServerName
 	c.Address, c.Port = splitAddress(h.addr)
