@@ -34,7 +34,9 @@
 //     now: he has saved nothing. Two who always wait are never further apart than
 //     what one of them is expected to need, and what those who run need beside it.
 //   - Of one tenant's, the oldest first. While the queue stands (see below), work
-//     that continues what was begun first, and of the rest the newest.
+//     that continues what was begun first, and of the rest the newest. What was
+//     begun before the queue stood goes by when it began, for two seconds, so that
+//     the pages that were let in come to their ends one after the other.
 //
 // The other policies, there to be compared with it, put everybody into one line
 // by age, the oldest or the newest first.

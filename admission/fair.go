@@ -56,7 +56,8 @@ type sub struct {
 	last       *Waiter
 	seen       *Waiter // nobody before it can be displaced; nil: not known
 	n          int
-	vt         int64 // what its tenant had paid when it was last put to its place
+	vt         int64         // what its tenant had paid when it was last put to its place
+	begun      heap[*Waiter] // where the flow is kept: those whose work began first come first
 	inFlow     int32
 	next, prev *sub // of the tenant; next also in the free list
 }
@@ -69,6 +70,9 @@ const (
 	mostMoved = 8
 	mostFixed = 2
 )
+
+// mostSpare is of how many waiters the room is kept in a sub that is not used.
+const mostSpare = 64
 
 type roleName struct {
 	rank *rank
@@ -419,20 +423,23 @@ func (b *book) paid(t *tenant, expected, held int64) {
 }
 
 // fairer is the order of Guard between the flows of a rank: roles, then tenants, then, while
-// some are refused, who goes on with what was begun, then the older. As long as nobody is
-// refused all that was begun comes to its end; who never stops would keep the others out.
+// some are refused, who goes on with what was begun, what was begun first before the others,
+// then the older. As long as nobody is refused all that was begun comes to its end; who never
+// stops would keep the others out.
 func (f *flow) fairer(o *flow) bool {
 	switch {
 	case f.role != o.role:
 		return f.role.cheaper(o.role)
 	case f.tenantVT != o.tenantVT:
 		return f.tenantVT < o.tenantVT
-	case f.kept != o.kept && f.rank.on:
+	case !f.rank.on:
+		return f.first.seq < o.first.seq
+	case f.kept != o.kept:
 		return f.kept
-	case f.rank.on && !f.kept:
-		return f.last.seq > o.last.seq
+	case f.kept:
+		return f.eldest.eldest(o.eldest)
 	}
-	return f.first.seq < o.first.seq
+	return f.last.seq > o.last.seq
 }
 
 // cheaper is the order of the roles of a rank.
@@ -478,11 +485,11 @@ func (o *role) fuller(p *role) bool {
 func (b *book) sub(f *flow, t *tenant) *sub {
 	s := b.freeSubs
 	if s == nil {
-		s = new(sub)
+		s = &sub{begun: heap[*Waiter]{less: (*Waiter).eldest, place: func(w *Waiter) *int32 { return &w.inBegun }}}
 	} else {
 		b.freeSubs = s.next
 	}
-	*s = sub{flow: f, tenant: t, next: t.subs}
+	*s = sub{flow: f, tenant: t, next: t.subs, begun: s.begun}
 	if s.next != nil {
 		s.next.prev = s
 	}
@@ -502,7 +509,10 @@ func (b *book) drop(s *sub) {
 	if s.next != nil {
 		s.next.prev = s.prev
 	}
-	*s = sub{next: b.freeSubs}
+	if cap(s.begun.items) > mostSpare {
+		s.begun.items = nil
+	}
+	*s = sub{next: b.freeSubs, begun: s.begun}
 	b.freeSubs = s
 }
 
@@ -514,12 +524,23 @@ func (s *sub) cheaper(o *sub) bool {
 	return s.first.seq < o.first.seq
 }
 
-// head is who goes next of a tenant's in a flow.
-func (s *sub) head(newest bool) *Waiter {
-	if newest {
-		return s.last
+// head is who goes next of a tenant's in a flow whose rank refuses some, or does not.
+func (s *sub) head(refuses bool) *Waiter {
+	switch {
+	case !refuses:
+		return s.first
+	case s.flow.kept:
+		return s.begun.items[0]
 	}
-	return s.first
+	return s.last
+}
+
+// eldest is the order of those who go on with what was begun.
+func (w *Waiter) eldest(o *Waiter) bool {
+	if w.began != o.began {
+		return w.began < o.began
+	}
+	return w.seq < o.seq
 }
 
 // loser is its oldest who may be displaced; nil if there is none.
@@ -541,6 +562,7 @@ func (s *sub) loser() *Waiter {
 func (s *sub) insert(w *Waiter) {
 	w.sub = s
 	insertByAge(&s.first, &s.last, w, ofSub)
+	s.begun.put(w, s.flow.kept)
 	if s.last != w {
 		s.seen = nil
 	}
@@ -552,6 +574,7 @@ func (s *sub) remove(w *Waiter) {
 		s.seen = w.places[ofSub].next
 	}
 	takeOut(&s.first, &s.last, w, ofSub)
+	s.begun.put(w, false)
 	w.sub = nil
 	s.n--
 }

@@ -70,6 +70,7 @@ type Gate struct {
 
 	displaced []Verdict // by Admit, not fetched yet
 
+	calmAt   int64 // until when clients come back
 	movedAt  int64 // when a ticket was last granted or has ended
 	now      int64 // the latest
 	seq      uint64
@@ -182,7 +183,7 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 		return g.refusal(now, w, r)
 	}
 	g.seq++
-	w.seq, w.gate = g.seq, g
+	w.seq, w.gate, w.began = g.seq, g, g.underWay(now, w)
 	g.enter(now, w)
 	g.tell(now, w)
 	if w.Want != Session && g.makeRoom(now, w) {

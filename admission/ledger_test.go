@@ -1,6 +1,9 @@
 package admission
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // ledger is the order inside the workloads as the naive gate knows it: who has paid what, and
 // which class is owed a turn. It asks the gate only which queues stand, and what a waiter is
@@ -248,6 +251,11 @@ func (l *ledger) next(load int, able []*Waiter) *Waiter {
 		}
 		return 1
 	})
+	return l.head(w)
+}
+
+// head is who is next of those who stand with w.
+func (l *ledger) head(w *Waiter) *Waiter {
 	f := l.flowOf(w)
 	t := f[0].Tenant
 	_, role, _ := l.accounts(l.rankOf(w), w)
@@ -257,10 +265,13 @@ func (l *ledger) next(load int, able []*Waiter) *Waiter {
 		}
 	}
 	f = slices.DeleteFunc(slices.Clone(f), func(o *Waiter) bool { return o.Tenant != t })
-	if l.stands(w) && !w.Continuing {
-		return f[len(f)-1]
+	switch {
+	case !l.stands(w):
+		return f[0]
+	case w.Continuing:
+		return slices.MinFunc(f, func(a, b *Waiter) int { return cmp.Or(cmp.Compare(a.began, b.began), cmp.Compare(a.seq, b.seq)) })
 	}
-	return f[0]
+	return f[len(f)-1]
 }
 
 // turn is the place of w's class.
@@ -293,7 +304,10 @@ func (l *ledger) before(a, b *Waiter) bool {
 		return least(ra, fa) < least(rb, fb)
 	case a.Continuing != b.Continuing && l.gate.loads[a.Workload].lines[slots].rankOf(a).on:
 		return a.Continuing
-	case l.stands(a) && !a.Continuing:
+	case l.stands(a) && a.Continuing:
+		a, b = l.head(a), l.head(b)
+		return a.began < b.began || a.began == b.began && a.seq < b.seq
+	case l.stands(a):
 		return fa[len(fa)-1].seq > fb[len(fb)-1].seq
 	}
 	return fa[0].seq < fb[0].seq

@@ -60,7 +60,8 @@ type flow struct {
 
 	role     *role      // under Guard: whose they are,
 	subs     heap[*sub] // and by tenants
-	tenantVT int64      // what the first of these had paid when it was last put to its place
+	tenantVT int64      // what the first of these had paid when it was last put to its place,
+	eldest   *Waiter    // and who was next of it while some are refused
 
 	next, prev         *flow // among the flows of its key; next also in the free list
 	nextRank, prevRank *flow // in its rank

@@ -153,7 +153,7 @@ func (f *flow) before(o *flow) bool {
 func (f *flow) head() *Waiter {
 	switch f.line.policy {
 	case Guard:
-		return f.top().head(f.rank.on && !f.kept)
+		return f.top().head(f.rank.on)
 	case LIFO, LIFODeadline:
 		return f.last
 	case CoDel:
@@ -174,7 +174,8 @@ func (f *flow) place() {
 		f.rank.ready.put(f, !f.parked)
 		return
 	}
-	f.tenantVT = f.top().tenant.vt
+	s := f.top()
+	f.tenantVT, f.eldest = s.tenant.vt, s.head(true)
 	f.role.parked.put(f, f.parked)
 	f.role.ready.put(f, !f.parked)
 	f.role.place()

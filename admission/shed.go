@@ -9,6 +9,10 @@ const (
 	keepLess = 20e6
 	// keepLeast is how many waiters it keeps in any case: with one alone slots fall idle.
 	keepLeast = 2
+	// headStart is by how much at most, in ns, work goes before other work that was begun later,
+	// and for how long after a queue has begun to stand: of the pages that it had let in until
+	// then all come to their ends, and those that have waited longest first.
+	headStart = 2e9
 	// mostExpected is the most that is believed about how long a slot is held.
 	mostExpected = 3600e9
 	// How many may wait under Priority for each slot.
@@ -50,6 +54,18 @@ func (g *Gate) hopeless(now int64, w *Waiter, expected int64) bool {
 
 // kept reports whether w comes first in its tenant's part and makes room for nobody.
 func kept(w *Waiter) bool { return w.Continuing }
+
+// underWay is since when w counts as begun among those that continue: work of before its queue
+// stood goes first for a while, later they go by the order of arrival, so that who never ends
+// does not keep the others from theirs.
+func (g *Gate) underWay(now int64, w *Waiter) int64 {
+	r := g.loads[w.Workload].line(w).rankOf(w)
+	switch {
+	case !w.Continuing || w.Since == 0, r.on && (w.Since >= r.began || now-r.began > headStart):
+		return now
+	}
+	return max(w.Since, now-headStart)
+}
 
 // mayLose reports whether w may be displaced, or would be if the guard were enforced.
 func mayLose(w *Waiter) bool { return !w.Continuing && !w.Probe && !w.Reserved && !w.would }
@@ -279,8 +295,9 @@ func (g *Gate) revive(now int64) {
 			if r.n == 0 || !r.stands() || now-g.movedAt < d.maxWait(i) {
 				continue
 			}
-			r.hurt, r.pains = now, manyPains+r.n
+			r.hurt, r.pains, r.backlog = now, manyPains+r.n, true
 			g.aged(now, r)
+			r.backlog = false
 		}
 	}
 }

@@ -11,8 +11,9 @@ const (
 	// codelWait is the longest wait while a queue under CoDel stands.
 	codelWait = 60e6
 	// How long a class serves the newest and displaces until it tries again to do without;
-	// longer each time.
+	// longer each time. It may be sooner if a stall was the cause, which is over.
 	leastTrial, mostTrial = 20e9, 60e9
+	stallTrial            = 2e9
 	// manyPains is how many have to give up before it does so, for one may have pressed a key,
 	// and of so many of those who wait one.
 	manyPains, painShare = 3, 10
@@ -22,11 +23,14 @@ const (
 	// was served counts twice: one more like that and it is no burst.
 	fastSteps, pageSteps, slowSteps = 3, 5, 6
 	twiceGrowth                     = 0.4
-	// pagePart is the part of those who begin something that stay, if pages make it grow.
-	pagePart = 0.25
+	// pagePart and pageMost are which parts of those who begin something stay, if pages make it
+	// grow: not more than come, but for those who were on their way at the first look.
+	pagePart, pageMost = 0.25, 1.25
 	// shortWait is up to how many times the mean time of a slot a longest wait is so short that
 	// no other order than that of arrival is of use.
 	shortWait = 2
+	// comeback is for how long after a standstill clients come back who begin anew all at once.
+	comeback = 3e9
 	// settled is how long a queue has stood when it is no burst beyond doubt.
 	settled = 1e9
 )
@@ -39,10 +43,12 @@ type standing struct {
 	began      int64 // when it last changed
 	hurt       int64 // when somebody last gave up,
 	pains      int   // and how many did shortly one after the other
+	backlog    bool  // nobody was served for longer than they may wait
 	trial      int64 // how long to wait until it is seen whether it could do without
 	turned     int   // how many were refused at the door
 	begun      int   // how many came that went on with nothing
 	growing    [3]growth
+	calmAt     int64 // pages say nothing until then
 	shortUntil int64 // its oldest waiter was, or is, young until then
 	moved      int64 // when somebody was last displaced
 	lookAt     int64
@@ -140,16 +146,24 @@ func (r *rank) suffers(now int64) bool {
 
 // growth looks whether a queue gets longer, in steps.
 type growth struct {
-	at     int64 // when it was last looked at,
-	n      int   // how long it was,
-	turned int   // how many had been turned away at the door,
-	begun  int   // and had come with something new
-	steps  int   // and how many times running it had grown
+	at    int64 // when it was last looked at,
+	steps int   // and how many times running it had grown
+	last  mark  // how it was then,
+	first mark  // and before the first of these
 }
+
+// mark is how far a queue has come.
+type mark struct {
+	n     int // how many wait, or were turned away at the door
+	begun int // how many have come with something new
+}
+
+func (r *rank) mark() mark { return mark{r.n + r.turned, r.begun} }
 
 // start forgets what it has seen: nothing can be said of the step that ends at now.
 func (w *growth) start(now int64, r *rank) {
-	*w = growth{at: now, n: r.n, turned: r.turned, begun: r.begun}
+	m := r.mark()
+	*w = growth{at: now, last: m, first: m}
 }
 
 // pace is how a growth is told from the ups and downs of a queue that clients keep up who each
@@ -175,30 +189,46 @@ func (w *growth) look(now, interval int64, r *rank, p pace) bool {
 		w.start(now, r)
 	}
 	if dt < step {
-		return w.steps >= p.steps
+		return w.grown(p)
 	}
-	d := r.line.load
-	more, begun := r.n-w.n+r.turned-w.turned, float64(r.begun-w.begun)
+	d, m := r.line.load, r.mark()
 	served := d.drain.perSecond(max(d.part, r.line.used)) * float64(dt) / 1e9
-	steps := w.steps
-	switch grown := float64(more); {
-	case grown < max(leastGrowth, p.part*served), p.page && (grown > begun || grown < pagePart*begun):
-		steps = 0
+	least := max(leastGrowth, p.part*served)
+	switch grown := float64(m.n - w.last.n); {
+	case p.page && grown >= 0 && grown < least: // pages are few, in some steps hardly one comes
+	case grown < least:
+		w.start(now, r)
+		return false
 	case grown >= twiceGrowth*served && !p.page: // whose step is long enough for a start
-		steps += 2
+		w.steps += 2
 	default:
-		steps++
+		w.steps++
 	}
-	w.start(now, r)
-	w.steps = steps
-	return steps >= p.steps
+	w.at, w.last = now, m
+	return w.grown(p)
 }
 
-// grows reports whether the queue grows at one of the paces.
+// grown reports whether it has got longer often enough, and by whom it has to.
+func (w *growth) grown(p pace) bool {
+	more, begun := float64(w.last.n-w.first.n), float64(w.last.begun-w.first.begun)
+	return w.steps >= p.steps && (!p.page || more <= pageMost*begun && more >= pagePart*begun)
+}
+
+// Return says that clients come back all at once who were at another gate until a moment ago:
+// for three seconds a queue that grows is taken for theirs, and for an overload only when they
+// give up.
+func (g *Gate) Return(now int64) { g.calmAt = now + comeback }
+
+// grows reports whether the queue grows at one of the paces. Clients that come back when the
+// database does look like those who begin pages, and those who come back to pgweir, each of whom
+// has to log in first, like an overload of any kind.
 func (g *Gate) grows(now int64, r *rank, interval int64) (grows bool) {
 	still := g.still(now, r)
+	if still {
+		r.calmAt = now + comeback
+	}
 	for i, p := range paces() {
-		if still {
+		if still || now < g.calmAt || p.page && now < r.calmAt {
 			r.growing[i].start(now, r)
 		} else if r.growing[i].look(now, interval, r, p) {
 			grows = true
@@ -251,6 +281,9 @@ func (g *Gate) turnStanding(now int64, r *rank, on bool) {
 	}
 	if on && now-mostTrial >= r.until {
 		r.trial = leastTrial
+		if r.backlog {
+			r.trial = stallTrial
+		}
 	}
 	if on && now-settled >= r.until {
 		r.since = now

@@ -55,6 +55,9 @@ type Waiter struct {
 	// moment ago.
 	Continuing bool
 	Attempt    uint8 // which try it is, from 1; 0 = not said
+	// Since is when the first of it came, in the caller's ns; 0 = now. It counts only for
+	// Continuing work.
+	Since int64
 	// Deadline is when its answer stops being useful, in the caller's ns; 0 = not known.
 	Deadline int64
 	// Expected is how long it will hold its slot, in ns; 0 = not known: as long as others of
@@ -74,6 +77,8 @@ type Waiter struct {
 	class    int8  // index of the class that it waits as
 	expected int64 // ns of its slot that it is taken for
 	sub      *sub  // where it stands among its tenant's, under Guard
+	began    int64 // since when it counts as under way, while it continues
+	inBegun  int32 // place in its sub's heap by that
 	needs    int64 // ns that have to be left before its deadline when it is granted
 	late     int64 // when it is too late for its deadline
 	inLate   int32 // place in the gate's heap of those

@@ -157,6 +157,7 @@ func (w *world) waiter() *Waiter {
 	}
 	more := rapid.IntRange(0, 255).Draw(w.t, "more")
 	x.Continuing = more&7 == 1
+	x.Since = max(0, w.now-int64(more>>3)*50*ms)
 	x.Reserved = more>>3&7 == 1
 	x.Probe = x.Want == Transaction && more>>6 == 1
 	if d := rapid.IntRange(0, 3).Draw(w.t, "extras"); d == 1 {

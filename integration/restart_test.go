@@ -84,7 +84,7 @@ no_server_wait = "2s"
 		}
 	})
 	l.end()
-	if n := l.count("53300", time.Time{}) + l.count("login 53300", time.Time{}) + l.count("login 57P03", time.Time{}); n*100 > len(l.all()) { // on a machine that is busy otherwise a few wait for too long
+	if n := l.count("53300", time.Time{}) + l.count("login 53300", time.Time{}) + l.count("login 57P03", time.Time{}); n > 0 {
 		t.Errorf("%d were refused", n)
 	}
 	l.balance(t, f.cluster)

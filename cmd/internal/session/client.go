@@ -93,6 +93,10 @@ func (cl *Client) Group() *Group { return cl.group }
 func (cl *Client) Start(now int64) {
 	co := cl.core
 	co.clients++
+	if !co.opened {
+		co.opened = true
+		co.gate.Return(now)
+	}
 	cl.since, cl.seen = now, now
 	if co.draining {
 		co.endDraining(cl, now)

@@ -30,6 +30,7 @@ type Core struct {
 	generation uint32
 
 	clients  int
+	opened   bool // a client has come
 	draining bool
 	imitates bool // PgBouncer, in what it says to who is refused
 	counts   Counts

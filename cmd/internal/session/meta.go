@@ -117,7 +117,15 @@ func (cl *Client) describe(now int64, r *relay.Request) {
 	w.Expected = cl.expect(r)
 	w.Class = cl.class(now)
 	w.Deadline = cl.deadline(now)
-	w.Continuing = m.served != 0 && now-m.served < continueWindow || a.trace != 0 && co.traces.continues(a.trace, now)
+	w.Continuing = m.served != 0 && now-m.served < continueWindow
+	if a.trace != 0 {
+		if began, ok := co.traces.continues(a.trace, now); ok && (!w.Continuing || began < w.Since) {
+			w.Continuing, w.Since = true, began
+		}
+	}
+	if !w.Continuing {
+		w.Since = now // what it is, what comes next goes on with
+	}
 }
 
 // stale reports whether what holds for the session may be different now.
@@ -315,7 +323,7 @@ func (cl *Client) wasServed(now, held int64) {
 	}
 	m.served = now
 	if m.request.trace != 0 {
-		cl.core.traces.served(m.request.trace, now)
+		cl.core.traces.served(m.request.trace, cl.wait.Since, now)
 	}
 	m.group.role.charge(now, held, m.promoted)
 	cl.unpromise()

@@ -131,23 +131,27 @@ func TestContinuing(t *testing.T) {
 	const trace = " /*traceparent='00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'*/"
 	l := newLab(t)
 	now := int64(1e9)
-	ask := func(wait int64, text string, want bool) {
+	// since is before how many of the texts that work began which this one goes on with.
+	var came []int64
+	ask := func(wait int64, text string, since int) {
 		t.Helper()
 		now += wait
 		l.asks(t, now, text)
-		if got := l.client.wait.Continuing; got != want {
-			t.Errorf("%q after %d: continuing %v", text, wait, got)
+		came = append(came, now)
+		w, began := &l.client.wait, came[len(came)-1-since]
+		if w.Continuing != (since > 0) || w.Since != began {
+			t.Errorf("%q after %d: continuing %v, since %d, not %d", text, wait, w.Continuing, w.Since, began)
 		}
 		l.serve(now)
 	}
-	ask(0, "select 1"+trace, false)
-	ask(continueWindow-1, "select 2", true)
-	ask(continueWindow, "select 3", false)
-	ask(traceWindow/2, "select 4"+trace, true)
-	ask(traceWindow, "select 5"+trace, false)
-	ask(1, "select 6", true)
+	ask(0, "select 1"+trace, 0)
+	ask(continueWindow-1, "select 2", 1)
+	ask(continueWindow, "select 3", 0)
+	ask(traceWindow/2, "select 4"+trace, 3)
+	ask(traceWindow, "select 5"+trace, 0)
+	ask(1, "select 6", 1)
 	l.client.wasRefused()
-	ask(1, "select 7", false)
+	ask(1, "select 7", 0)
 }
 
 // Who is refused has no trace to go on with either.
@@ -157,21 +161,21 @@ func TestARefusalEndsATrace(t *testing.T) {
 	if id == 0 || tr.id([]byte("00-0af7651916cd43dd8448eb211c80319c")) != 0 {
 		t.Fatal("no id, or one of half a traceparent")
 	}
-	tr.served(id, 1)
-	if !tr.continues(id, 2) {
+	tr.served(id, 0, 1)
+	if _, ok := tr.continues(id, 2); !ok {
 		t.Error("not known")
 	}
 	tr.refused(id)
-	if tr.continues(id, 3) {
+	if _, ok := tr.continues(id, 3); ok {
 		t.Error("known after a refusal")
 	}
 	for i := range uint64(5 * maxTraces) {
-		tr.served(i, 4)
+		tr.served(i, 0, 4)
 		if n := len(tr.now) + len(tr.past); n > 2*maxTraces {
 			t.Fatalf("%d traces are remembered", n)
 		}
 	}
-	if !tr.continues(5*maxTraces-1, 4) {
+	if _, ok := tr.continues(5*maxTraces-1, 4); !ok {
 		t.Error("the latest is forgotten")
 	}
 }

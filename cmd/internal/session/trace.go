@@ -13,12 +13,15 @@ const (
 // bounded: of too many the oldest are forgotten.
 type traces struct {
 	seed      maphash.Seed
-	now, past map[uint64]int64 // when one was served last
-	since     int64            // when the younger generation began
+	now, past map[uint64]trace
+	since     int64 // when the younger generation began
 }
 
+// trace is when its first work came, and when some was last served.
+type trace struct{ began, served int64 }
+
 func newTraces() traces {
-	return traces{seed: maphash.MakeSeed(), now: make(map[uint64]int64), past: make(map[uint64]int64)}
+	return traces{seed: maphash.MakeSeed(), now: make(map[uint64]trace), past: make(map[uint64]trace)}
 }
 
 // id returns the hash of the trace that a traceparent names (version-trace-parent-flags);
@@ -30,14 +33,14 @@ func (t *traces) id(parent []byte) uint64 {
 	return maphash.Bytes(t.seed, parent[3:35]) | 1
 }
 
-// served notes that work of a trace was done.
-func (t *traces) served(id uint64, now int64) {
+// served notes that work of a trace was done, which went on with what had begun then.
+func (t *traces) served(id uint64, began, now int64) {
 	if len(t.now) >= maxTraces || now-t.since >= traceWindow {
 		t.now, t.past = t.past, t.now
 		clear(t.now)
 		t.since = now
 	}
-	t.now[id] = now
+	t.now[id] = trace{began, now}
 }
 
 // refused ends what a trace had gained.
@@ -46,11 +49,11 @@ func (t *traces) refused(id uint64) {
 	delete(t.past, id)
 }
 
-// continues reports whether the trace was served a moment ago.
-func (t *traces) continues(id uint64, now int64) bool {
+// continues reports whether the trace was served a moment ago, and when it began.
+func (t *traces) continues(id uint64, now int64) (began int64, ok bool) {
 	at, known := t.now[id]
 	if !known {
 		at, known = t.past[id]
 	}
-	return known && now-at < traceWindow
+	return at.began, known && now-at.served < traceWindow
 }

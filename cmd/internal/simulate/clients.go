@@ -130,6 +130,10 @@ func (x *world) describe(r *request) {
 	w.Key, w.Workload, w.Role, w.Class = st.Key, st.Workload, st.Role, st.Class
 	w.Tenant = st.FirstTenant + uint32(r.tenant)
 	w.Continuing = r.session.served >= 0 && x.now-r.session.served < continueWindow
+	if !w.Continuing {
+		r.session.began = x.now
+	}
+	w.Since = r.session.began
 	w.Begun = false
 	w.Attempt = 0
 	if st.TellAttempt {

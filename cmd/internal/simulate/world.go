@@ -61,6 +61,7 @@ type request struct {
 // session is a connection of a client.
 type session struct {
 	served int64 // when its last statement ended well; -1 = it did not
+	began  int64 // when the page began that is being asked for
 	next   *session
 }
 
