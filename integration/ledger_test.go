@@ -39,6 +39,7 @@ type note struct {
 	parts        int   // rows that belong together
 	begun, ended time.Time
 	outcome      string // "ok", an SQLSTATE, or "lost" without one; for logins "login " and that
+	reason       string // pgweir's own for it; empty: Postgres's words, or none
 	kept         bool   // the session goes on
 }
 
@@ -111,7 +112,7 @@ func (l *ledger) work(worker int64) {
 		} else {
 			err = l.insert(ctx, c, this.id, 1)
 		}
-		this.ended, this.outcome, this.kept = time.Now(), outcome(err), !c.IsClosed()
+		this.ended, this.outcome, this.reason, this.kept = time.Now(), outcome(err), reason(err), !c.IsClosed()
 		l.note(this)
 		if !this.kept {
 			_ = c.Close(ctx)
@@ -137,7 +138,7 @@ func (l *ledger) login(ctx context.Context, mode pgx.QueryExecMode) *pgx.Conn {
 	if err == nil {
 		return c
 	}
-	this.ended, this.outcome = time.Now(), "login "+outcome(err)
+	this.ended, this.outcome, this.reason = time.Now(), "login "+outcome(err), reason(err)
 	l.note(this)
 	return nil
 }
@@ -182,6 +183,23 @@ func outcome(err error) string {
 	return "lost"
 }
 
+// reason is the one that pgweir gives for an error.
+func reason(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return reasonIn(e.Detail)
+	}
+	return ""
+}
+
+// reasonIn is the reason that a detail begins with.
+func reasonIn(detail string) string {
+	first, _, _ := strings.Cut(detail, " ")
+	if r, ok := strings.CutPrefix(first, "reason="); ok {
+		return r
+	}
+	return ""
+}
+
 // all is the notes so far.
 func (l *ledger) all() []note {
 	l.mu.Lock()
@@ -221,7 +239,7 @@ func (l *ledger) report(from, to time.Time) string {
 		if this.ended.Before(from) || this.ended.After(to) {
 			continue
 		}
-		counts[this.outcome]++
+		counts[strings.TrimSpace(this.outcome+" "+this.reason)]++
 		switch {
 		case this.outcome == "ok":
 			ends = append(ends, this.ended)

@@ -32,6 +32,7 @@ type rawClient struct {
 type rawError struct {
 	code, message string
 	fatal         bool
+	reason        string // pgweir's own for it
 }
 
 func (e *rawError) Error() string { return e.code + " " + e.message }
@@ -125,7 +126,7 @@ func (c *rawClient) message() (typ byte, body []byte, err error) {
 
 func errorOf(body []byte) *rawError {
 	e := wire.ErrorFields(body)
-	return &rawError{e.Code, e.Message, e.Severity == wire.SeverityFatal || e.Severity == "PANIC"}
+	return &rawError{e.Code, e.Message, e.Severity == wire.SeverityFatal || e.Severity == "PANIC", reasonIn(e.Detail)}
 }
 
 // answer is what came up to one ReadyForQuery.

@@ -219,6 +219,9 @@ func (s *stressed) vanish() error {
 		if err := s.send(wire.AppendQuery(nil, "select repeat('x', 10000) from generate_series(1, 200)")); err != nil {
 			return err
 		}
+		if err := s.conn.conn.SetDeadline(time.Now().Add(patience)); err != nil {
+			return err
+		}
 		for range s.rnd.IntN(20) { // a cancel may have made it short
 			typ, _, err := s.conn.message()
 			if err != nil || typ == wire.MsgReadyForQuery {

@@ -88,7 +88,7 @@ func (s *stressed) judge(err error) error {
 		case told.code == "57014" && s.cancels.meant(s.began):
 			s.done.cancelled.Add(1)
 		case told.code == "53300" && s.outages:
-			s.done.told("53300")
+			s.done.told("53300 " + told.reason)
 		default:
 			return err
 		}
@@ -99,7 +99,7 @@ func (s *stressed) judge(err error) error {
 	}
 	switch {
 	case ok && (told.code == "57P01" || s.outages && slices.Contains([]string{"53300", "57P02", "57P03"}, told.code)):
-		s.done.told("FATAL " + told.code)
+		s.done.told(strings.TrimSpace("FATAL " + told.code + " " + told.reason))
 	case !ok && lostServer(err):
 		s.done.told("end of connection")
 	default:

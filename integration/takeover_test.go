@@ -27,7 +27,7 @@ func TestOwnersThroughATakeover(t *testing.T) {
 		slots: slots, standby: true, encrypted: true, schema: stressSchema(),
 		settings: map[string]string{"max_connections": "30", "track_activity_query_size": "200"},
 		top:      "max_logins = 1000\nmax_prepared_statements = 12\n",
-		workload: fmt.Sprintf("patient = true\nmax_wait = %q\nmax_waiting = %d\nno_server_wait = \"300ms\"\n", patience, 2*clients),
+		workload: fmt.Sprintf("patient = true\nmax_wait = %q\nmax_waiting = %d\nno_server_wait = \"300ms\"\n", patience/6, 2*clients),
 		tables:   "[console]\nadmin_users = [\"app\"]\n",
 	})
 	watch, there := watchBackends(t, f.cluster), watchBackends(t, f.standby)
@@ -115,7 +115,9 @@ func (d *disturber) act(ctx context.Context, duration time.Duration) error {
 	}
 	agenda := []trouble{{0.3, "crash and takeover", d.takeOver}, {0.55, "crash", d.crash}, {0.75, "restart", d.restart}}
 	start := time.Now()
-	tick := time.NewTicker(400 * time.Millisecond)
+	// While a server is being opened the clock of max_wait stands still, so there must be
+	// times without that.
+	tick := time.NewTicker(max(400*time.Millisecond, duration/200))
 	defer tick.Stop()
 	for {
 		select {
@@ -150,7 +152,6 @@ func (d *disturber) endOne(ctx context.Context) error {
 // outage does something that takes the database away and brings it back, and waits until
 // somebody is served.
 func (d *disturber) outage(ctx context.Context, what string, do func(context.Context) error) error {
-	d.done.outage.begin()
 	if err := do(ctx); err != nil {
 		return err
 	}
@@ -202,6 +203,7 @@ func (d *disturber) gone(ctx context.Context) error {
 	if err := d.primary.Crash(); err != nil {
 		return err
 	}
+	d.done.outage.begin()
 	select {
 	case <-ctx.Done():
 	case <-time.After(away):
@@ -210,7 +212,11 @@ func (d *disturber) gone(ctx context.Context) error {
 }
 
 func (d *disturber) restart(ctx context.Context) error {
-	if err := d.primary.Restart(ctx); err != nil {
+	if err := d.primary.Halt(); err != nil {
+		return err
+	}
+	d.done.outage.begin()
+	if err := d.primary.Resume(ctx); err != nil {
 		return err
 	}
 	d.done.back.begin()

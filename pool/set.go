@@ -249,7 +249,7 @@ func (s *Set) age(sv *Server) {
 
 // Dialed ends a dial: ok = logged in, and the server is idle if Dialed returns
 // true; say Gate.Supplied then. Otherwise its socket must have ended; its place
-// is free at once, and its key waits before the next dial: 100 ms, doubling to
+// is free at once, and its key waits before the next dial: 100 ms from the beginning of this one, doubling to
 // 500 ms, or 2 s at once if the failure is permanent (say Gate.Unsupplied then).
 // A dial from before the last Forgive counts as given up, not as failed. On a server that is
 // not Dialling any more it does nothing.
@@ -288,20 +288,21 @@ func (s *Set) Doubt(now int64, sv *Server) bool {
 	return true
 }
 
-// penalize makes sv's key wait after a failed dial. Dials that ran side by side
-// and failed for one reason count once.
+// penalize makes sv's key wait after a failed dial: from the beginning of the dial on, as one
+// that has taken longer than that, because nobody answered, was pause enough. Dials that ran
+// side by side and failed for one reason count once.
 func (s *Set) penalize(sv *Server, permanent bool) {
 	k := s.key(sv.Key)
 	if k.failures > 0 && sv.born < k.failedAt && !permanent {
 		return
 	}
 	k.failures++
-	delay := float64(backoffLong)
+	from, delay := s.now, float64(backoffLong)
 	if !permanent {
-		delay = min(backoffMin*math.Exp2(float64(min(k.failures, 16)-1)), backoffMax)
+		from, delay = sv.born, min(backoffMin*math.Exp2(float64(min(k.failures, 16)-1)), backoffMax)
 	}
 	k.failedAt = s.now
-	k.retryAt = s.now + int64(delay*(0.5+0.5*s.opts.Rand()))
+	k.retryAt = from + int64(delay*(0.5+0.5*s.opts.Rand()))
 }
 
 // Break closes a server that must not be used again. From any state but
