@@ -23,6 +23,7 @@ var errMissing = errors.New("not installed")
 func names() []string {
 	return []string{
 		"psql", "pgbench", "pgx", "pq", "sql", "libpq", "psycopg2", "psycopg", "sqlalchemy", "asyncpg", "jdbc", "pg", "postgresjs", "pdo", "ruby", "dbd",
+		"django", "rails",
 	}
 }
 
@@ -80,6 +81,8 @@ func interpreter(name string) (run func() *exec.Cmd, each bool, err error) {
 		{"postgresjs", false, []string{"NODE_PATH=" + modules}, []string{"node", "-e", "require('postgres')"}, []string{"node", "postgresjs/agent.js"}},
 		{"pdo", true, nil, []string{"php", "-r", "exit(in_array('pgsql', PDO::getAvailableDrivers()) ? 0 : 1);"}, []string{"php", "-d", "error_reporting=0", "pdo/agent.php"}},
 		{"ruby", false, nil, []string{"ruby", "-e", "require 'pg'"}, []string{"ruby", "ruby/agent.rb"}},
+		{"django", false, nil, []string{"/usr/bin/python3", "-c", "import django, psycopg2"}, []string{"/usr/bin/python3", "django/agent.py"}},
+		{"rails", false, nil, []string{"ruby", "-e", "require 'active_record'; require 'pg'"}, []string{"ruby", "rails/agent.rb"}},
 		{"dbd", true, nil, []string{"/usr/bin/perl", "-e", "use DBD::Pg"}, []string{"/usr/bin/perl", "dbd/agent.pl"}},
 	} {
 		if try.driver != name {

@@ -20,6 +20,7 @@ func lacking(driver string) []string {
 		"postgresjs": {"57P01"},
 		"pdo":        {"pipeline", "notices"},
 		"dbd":        {"pipeline"},
+		"django":     {"prepared", "pipeline"},
 	}[driver]
 }
 
@@ -37,7 +38,7 @@ func title(driver string) string {
 		"psql": "psql 15", "pgbench": "pgbench 15", "pgx": "pgx 5", "pq": "lib/pq 1, by connections", "sql": "database/sql with lib/pq, by its pool",
 		"libpq": "libpq 15, in C", "psycopg2": "psycopg2 2.9", "psycopg": "psycopg 3.1", "sqlalchemy": "SQLAlchemy 1.4", "asyncpg": "asyncpg 0.27",
 		"jdbc": "pgJDBC 42.5, HikariCP 2.7", "pg": "node-postgres 8.8", "postgresjs": "postgres.js 3.4", "pdo": "PHP 8.2, PDO", "ruby": "Ruby's pg 1.4",
-		"dbd": "Perl's DBD::Pg 3.16",
+		"dbd": "Perl's DBD::Pg 3.16", "django": "Django 3.2, persistent connections", "rails": "Rails 6.1, ActiveRecord",
 	}[driver]
 }
 

@@ -218,26 +218,31 @@ class Agent
     return [['no']] unless respond_to?("do_#{verb}")
 
     send("do_#{verb}", n, *args)
-  rescue PG::Error => e
-    [failed(e)]
   rescue StandardError => e
-    [['error', '', e.full_message(highlight: false), '', '']]
+    cause = e # of what ActiveRecord makes of it
+    cause = cause.cause until cause.nil? || cause.is_a?(PG::Error)
+    cause ? [failed(cause)] : [['error', '', e.full_message(highlight: false), '', '']]
   end
 end
 
-agent, workers, lock = Agent.new, {}, Mutex.new
-STDIN.each_line do |line|
-  n, *command = line.chomp.split("\t", -1)
-  n = n.to_i
-  workers[n] ||= Queue.new.tap do |commands|
-    Thread.new do
-      loop do
-        verb, *args = commands.pop
-        lines = agent.carry_out(n, verb, args) + [['done']]
-        text = lines.map { |fields| [n, *fields.map { |f| encode(f) }].join("\t") + "\n" }.join
-        lock.synchronize { STDOUT.write(text) }
+# serve has an agent carry out commands, those of each connection in a thread.
+def serve(agent)
+  workers, lock = {}, Mutex.new
+  STDIN.each_line do |line|
+    n, *command = line.chomp.split("\t", -1)
+    n = n.to_i
+    workers[n] ||= Queue.new.tap do |commands|
+      Thread.new do
+        loop do
+          verb, *args = commands.pop
+          lines = agent.carry_out(n, verb, args) + [['done']]
+          text = lines.map { |fields| [n, *fields.map { |f| encode(f) }].join("\t") + "\n" }.join
+          lock.synchronize { STDOUT.write(text) }
+        end
       end
     end
+    workers[n] << command.map { |field| decode(field) }
   end
-  workers[n] << command.map { |field| decode(field) }
 end
+
+serve(Agent.new) if __FILE__ == $PROGRAM_NAME
