@@ -67,18 +67,26 @@ func (up *cluster) patrolled(now int64) (next int64) {
 	if up.patrolAt == 0 {
 		return math.MaxInt64
 	}
-	if now >= up.patrolAt {
-		up.patrolAt = 0 // rouse says whether there will be another
-		up.patrol(now)
-		return math.MaxInt64
+	if now < up.patrolAt {
+		return up.patrolAt
 	}
-	return up.patrolAt
+	up.patrolAt = 0 // rouse says whether there will be another
+	if next := up.patrol(now); next < now+silence {
+		up.patrolAt = max(next, now+silence/patrolsPerSilence)
+		return up.patrolAt
+	}
+	return math.MaxInt64
 }
 
+// patrolsPerSilence bounds how many patrols there are in the time of one silence.
+const patrolsPerSilence = 8
+
 // patrol gives up what is left at places that serve no longer and do not answer, and looks
-// for another place if that of now says nothing.
-func (up *cluster) patrol(now int64) {
+// for another place if that of now says nothing. It returns when there may be one that has said
+// nothing for long enough, of those that have not now.
+func (up *cluster) patrol(now int64) (next int64) {
 	only := up.onlyOne()
+	next = math.MaxInt64
 	var owes *session.Server // for longest, at the place of now
 	for _, p := range up.core.Set().Servers(nil) {
 		sv, ok := p.Payload.(*session.Server)
@@ -87,7 +95,11 @@ func (up *cluster) patrol(now int64) {
 		}
 		b := sv.Tag.(*backend)
 		asked := sv.Unanswered()
-		quiet := asked != 0 && now-max(asked, b.site.heard) >= silence
+		since := max(asked, b.site.heard)
+		quiet := asked != 0 && now-since >= silence
+		if asked != 0 && !quiet {
+			next = min(next, since+silence)
+		}
 		switch {
 		case !b.site.left:
 			if quiet && (owes == nil || asked < owes.Unanswered()) {
@@ -102,6 +114,7 @@ func (up *cluster) patrol(now int64) {
 	if owes != nil {
 		up.look(owes, now)
 	}
+	return next
 }
 
 // onlyOne reports whether at most one of the hosts can be what is wanted: if another is,
