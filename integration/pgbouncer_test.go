@@ -98,7 +98,7 @@ func behaviours() map[string][]behaviour {
 		},
 		"limits": {
 			{"max_client_conn", "TestControlOfClients, " + inProxy + "TestTooManyClients", ""},
-			{"the console counts for max_client_conn", "TestConsoleRights", "the console counts for `max_client_conn`"},
+			{"the console lets in when all places are taken", "TestConsoleRights", ""},
 			{"clients of a user and of a database", "TestMaxClients", ""},
 			{"who leaves makes room", "TestMaxClients, TestBooksBalance", ""},
 			{"default_pool_size, pool_size", "TestSharesAndLoans, TestSharesUnderLoad", "`default_pool_size` per (database, user)"},
