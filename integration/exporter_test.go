@@ -33,7 +33,7 @@ func exporterColumns() map[string]string {
 func TestExporter(t *testing.T) {
 	t.Parallel()
 	o := operate(t, plan{more: "# more\n"})
-	o.rewrite(t, "# more", fmt.Sprintf("[upstream.more]\nurl = %q\nbudget = 2\nreserve = 0\n[database.far]\nupstream = \"more\"\ndbname = \"app\"\n",
+	o.rewrite(t, "# more", fmt.Sprintf("[upstream.more]\nurl = %q\nbudget = 2\nreserve = 0\n[role.\"*\"]\nmax_server_connections = 9\n[database.far]\nupstream = \"more\"\ndbname = \"app\"\n",
 		o.cluster.URL(o.app)))
 	o.sql(t, "postgres", "alter role app connection limit 7")
 	o.console(t, "reload")
@@ -57,10 +57,13 @@ func TestExporter(t *testing.T) {
 	for name, columns := range exporterColumns() {
 		exported(t, db, name, columns)
 	}
-	for name, want := range map[string]string{"lists": "databases users pools free_clients used_clients login_clients free_servers used_servers dns_names dns_zones dns_queries", "config": "max_client_conn"} {
+	for name, want := range map[string]string{"lists": "databases users pools free_clients used_clients login_clients free_servers used_servers dns_names dns_zones dns_queries", "config": "max_client_conn max_user_connections"} {
 		found := make(map[string]bool)
 		for _, row := range export(t, db, name) {
 			key, value := fmt.Sprint(row[0].value), fmt.Sprint(row[1].value)
+			if key == "max_user_connections" && value != "9" {
+				t.Errorf("SHOW %s: %s is %s", name, key, value)
+			}
 			if found[key] = true; slices.Contains(strings.Fields(want), key) {
 				if _, err := strconv.ParseFloat(value, 64); err != nil {
 					t.Errorf("SHOW %s: %s is %q", name, key, value)

@@ -88,13 +88,20 @@ func lists(q *query, s *proxy.Snapshot) error {
 }
 
 func settings(_ context.Context, q *query) error {
+	theirs := "0" // what exporters ask for by PgBouncer's name: servers of a role, 0 = as many as there are
 	for _, s := range q.c.guard.Settings() {
+		if s.Key == `role."*".max_server_connections` && s.Value != `"none"` {
+			theirs = s.Value
+		}
 		r := q.begin().text(s.Key).text(s.Value).text(s.Default).text(yesNo(s.Reload)).text(s.Source).text(s.Unit).text(s.Doc)
 		if err := q.end(r); err != nil {
 			return err
 		}
 	}
-	return nil
+	if !q.strict {
+		return nil
+	}
+	return q.end(q.begin().text("max_user_connections").text(theirs).text("0").text("yes"))
 }
 
 func state(q *query, s *proxy.Snapshot) error {
