@@ -21,7 +21,7 @@ const (
 	leastGrowth = 2
 	// How many times running it has to. A step in which it got longer by twiceGrowth of what
 	// was served counts twice: one more like that and it is no burst.
-	fastSteps, pageSteps, slowSteps = 3, 5, 6
+	fastSteps, pageSteps, slowSteps = 3, 4, 6
 	twiceGrowth                     = 0.4
 	// pagePart and pageMost are which parts of those who begin something stay, if pages make it
 	// grow: not more than come, but for those who were on their way at the first look.
