@@ -23,6 +23,10 @@ type stream struct {
 	newest, oldest *session
 }
 
+// trip is how long an answer to a client and its next question take at least, in ns: who does
+// not think after a refusal does not ask for ever at one moment.
+const trip = 100e3
+
 // continueWindow is how long a session that was served goes on with what it began.
 const continueWindow = int64(250 * time.Millisecond)
 
@@ -346,7 +350,7 @@ func (x *world) over(r *request) {
 		r.rounds++
 		if st.Queries > 0 && r.rounds < st.Queries || st.Queries == 0 && again < x.length {
 			r.statement, r.tries, r.spent, r.count = 0, 0, 0, nil
-			x.later.put(item{at: max(again, x.now+1), act: actAsk, r: r})
+			x.later.put(item{at: max(again, x.now+trip), act: actAsk, r: r})
 			return
 		}
 		x.result.finished[st.index] = x.now

@@ -20,7 +20,7 @@ func Sweep(ctx context.Context, s *Scenario, n int) *Report {
 	for range min(n, runtime.GOMAXPROCS(0)) {
 		work.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				results[i] = Run(s, uint64(i)+1)
+				results[i] = Run(ctx, s, uint64(i)+1)
 			}
 		})
 	}

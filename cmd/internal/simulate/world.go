@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"context"
 	"math/rand/v2"
 
 	"github.com/pgweir/pgweir/admission"
@@ -100,10 +101,15 @@ const fingerprints = 20_000
 // refresh is how often at least gate and set are called while something goes on.
 const refresh = 10e6
 
-// Run plays a scenario from the first arrival until the last request has ended.
-func Run(s *Scenario, seed uint64) *Result {
+// Run plays a scenario from the first arrival until the last request has ended. It returns nil
+// when ctx ends before.
+func Run(ctx context.Context, s *Scenario, seed uint64) *Result {
+	const glance = 1024
 	x := newWorld(s, seed)
-	for x.next() {
+	for n := 0; x.next(); n++ {
+		if n%glance == 0 && ctx.Err() != nil {
+			return nil
+		}
 	}
 	x.finish()
 	return x.result

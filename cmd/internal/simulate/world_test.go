@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"context"
 	"math"
 	"reflect"
 	"testing"
@@ -57,7 +58,7 @@ func TestWaitsAreThoseOfErlang(t *testing.T) {
 		})
 		got, n := 0.0, 0.0
 		for seed := range uint64(4) {
-			c := Run(s, seed).sum(0, 16, nil)
+			c := Run(t.Context(), s, seed).sum(0, 16, nil)
 			if c.served != c.arrived {
 				t.Fatalf("%d of %d served", c.served, c.arrived)
 			}
@@ -80,7 +81,7 @@ func BenchmarkOverload(b *testing.B) {
 	requests := uint64(0)
 	b.ReportAllocs()
 	for b.Loop() {
-		requests += Run(s, 1).sum(0, 4, nil).arrived
+		requests += Run(b.Context(), s, 1).sum(0, 4, nil).arrived
 	}
 	b.ReportMetric(float64(requests)/float64(b.Elapsed().Milliseconds()), "requests/ms")
 }
@@ -93,7 +94,7 @@ func BenchmarkGoodDay(b *testing.B) {
 	requests := uint64(0)
 	b.ReportAllocs()
 	for b.Loop() {
-		requests += Run(s, 1).sum(0, 4, nil).arrived
+		requests += Run(b.Context(), s, 1).sum(0, 4, nil).arrived
 	}
 	b.ReportMetric(float64(requests)/float64(b.Elapsed().Milliseconds()), "requests/ms")
 }
@@ -211,7 +212,7 @@ func TestTheSeedDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, b, other := Run(s, 7), Run(s, 7), Run(s, 8)
+	a, b, other := Run(t.Context(), s, 7), Run(t.Context(), s, 7), Run(t.Context(), s, 8)
 	if !reflect.DeepEqual(a, b) {
 		t.Error("the same seed made two different runs")
 	}
@@ -227,7 +228,7 @@ func TestTheDatabaseKeepsItsPace(t *testing.T) {
 			Clients: 4, Queries: 10, Service: []Service{{Weight: 1, Mean: 100 * ms}},
 		})
 		change(s)
-		return float64(Run(s, 1).finished[0]) / 1e9
+		return float64(Run(t.Context(), s, 1).finished[0]) / 1e9
 	}
 	for name, tc := range map[string]struct {
 		change func(*Scenario)
@@ -250,13 +251,28 @@ func TestTheDatabaseKeepsItsPace(t *testing.T) {
 	}
 }
 
+// Clients who ask again without a thought after each refusal come to an end, and whoever has seen
+// enough can stop.
+func TestRefusedClientsWhoDoNotThink(t *testing.T) {
+	s := plain(1, admission.Bounded, []Phase{{0, 100 * ms}}, Stream{Clients: 20, Service: []Service{{Weight: 1, Mean: 10 * ms}}})
+	s.Plan.Workloads[0].MaxWaiting = 1
+	if c := Run(t.Context(), s, 1).sum(0, 1, nil); c.served < 10 || c.arrived < 10_000 {
+		t.Errorf("%d of %d served", c.served, c.arrived)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if r := Run(ctx, s, 1); r != nil {
+		t.Error("it goes on after its end")
+	}
+}
+
 // Those who have left a FIFO are served all the same, and those of other policies are not.
 func TestTheSlotsOfThoseWhoLeft(t *testing.T) {
 	for policy, want := range map[admission.Policy]uint64{admission.FIFO: 3, admission.FIFOGone: 1} {
 		s := plain(1, policy, []Phase{{0, time.Second}}, Stream{
 			Clients: 4, Queries: 1, Service: []Service{{Weight: 1, Mean: 100 * ms}}, Patience: 150 * ms,
 		})
-		c := Run(s, 1).sum(0, 1, nil)
+		c := Run(t.Context(), s, 1).sum(0, 1, nil)
 		if c.served != 1 || c.timedOut != 3 || c.inVain != want || c.wasted != int64(want)*100e6 {
 			t.Errorf("%v: %d served, %d timed out, %d in vain, %d wasted", policy, c.served, c.timedOut, c.inVain, c.wasted)
 		}
