@@ -137,9 +137,7 @@ func (g *Gate) settleTicket(t Ticket, held int64) {
 	if t.tenant == nil {
 		return
 	}
-	l := t.tenant.role.rank.line
-	g.book.paid(t.tenant, t.expected, held)
-	l.side.settle(l)
+	g.book.paid(t.tenant, t.expected, held) // changes nothing of which a side's order is made
 }
 
 // favour gives up a server of another key for the head of a line, if it is

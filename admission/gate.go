@@ -366,7 +366,7 @@ func (g *Gate) Fire(now int64, out []Verdict) (next int64, _ []Verdict) {
 	if due := g.favourAt(); due > now {
 		next = min(next, due)
 	}
-	if g.behind {
+	if g.behind || next <= now { // a queue that came to stand just now may have made some too old
 		next = now + 1
 	}
 	return next, out

@@ -17,62 +17,92 @@ func (h *heap[T]) top() (first T, ok bool) {
 }
 
 // put makes x an element or none, and brings it to where it belongs after its
-// order may have changed.
+// order may have changed. Most calls take something out that is not there.
 func (h *heap[T]) put(x T, in bool) {
+	if in || len(h.items) > 0 {
+		h.set(x, in)
+	}
+}
+
+func (h *heap[T]) set(x T, in bool) {
 	p := h.place(x)
-	switch {
-	case !in && *p == 0:
+	switch i := int(*p) - 1; {
 	case !in:
-		h.drop(int(*p)-1, p)
-	default:
-		if *p == 0 {
-			h.items = append(h.items, x)
-			*p = int32(len(h.items))
+		if i >= 0 {
+			h.drop(i, p)
 		}
-		h.up(h.down(int(*p) - 1))
+	case i < 0:
+		h.items = append(h.items, x)
+		h.up(len(h.items) - 1)
+	case len(h.items) > 1:
+		h.move(i)
 	}
 }
 
 func (h *heap[T]) drop(i int, p *int32) {
 	last := len(h.items) - 1
-	h.swap(i, last)
+	moved := h.items[last]
 	var none T
 	h.items[last] = none
 	h.items = h.items[:last]
 	*p = 0
 	if i < last {
-		h.up(h.down(i))
+		h.items[i] = moved
+		h.move(i)
 	}
 }
 
-func (h *heap[T]) swap(i, j int) {
-	h.items[i], h.items[j] = h.items[j], h.items[i]
-	*h.place(h.items[i]), *h.place(h.items[j]) = int32(i+1), int32(j+1)
+// move brings the element at i to where it belongs.
+func (h *heap[T]) move(i int) {
+	if !h.down(i) {
+		h.up(i)
+	}
 }
 
+// up brings the element at i towards the top, and notes its place.
 func (h *heap[T]) up(i int) {
-	for i > 0 && h.less(h.items[i], h.items[(i-1)/2]) {
-		h.swap(i, (i-1)/2)
-		i = (i - 1) / 2
+	x := h.items[i]
+	for i > 0 {
+		above := (i - 1) / 2
+		y := h.items[above]
+		if !h.less(x, y) {
+			break
+		}
+		h.items[i] = y
+		*h.place(y) = int32(i + 1)
+		i = above
 	}
+	h.items[i] = x
+	*h.place(x) = int32(i + 1)
 }
 
-// down returns where it has brought the element at i.
-func (h *heap[T]) down(i int) int {
+// down brings the element at i away from the top, and reports whether it has moved: only then
+// its place is noted.
+func (h *heap[T]) down(i int) (moved bool) {
+	x := h.items[i]
 	for {
 		c := 2*i + 1
 		if c >= len(h.items) {
-			return i
+			break
 		}
-		if c+1 < len(h.items) && h.less(h.items[c+1], h.items[c]) {
-			c++
+		y := h.items[c]
+		if c+1 < len(h.items) {
+			if z := h.items[c+1]; h.less(z, y) {
+				c, y = c+1, z
+			}
 		}
-		if !h.less(h.items[c], h.items[i]) {
-			return i
+		if !h.less(y, x) {
+			break
 		}
-		h.swap(i, c)
-		i = c
+		h.items[i] = y
+		*h.place(y) = int32(i + 1)
+		i, moved = c, true
 	}
+	if moved {
+		h.items[i] = x
+		*h.place(x) = int32(i + 1)
+	}
+	return moved
 }
 
 // check reports the index of an element that is out of order or does not know

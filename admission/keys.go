@@ -54,9 +54,18 @@ func (l *line) flowName(w *Waiter) flowName {
 	return name
 }
 
+// mostCompared is how many flows of a key are looked at before the table is: there are seldom
+// more, and the table costs as much as ten of them.
+const mostCompared = 4
+
 // flow returns the flow of l to which w belongs, new if nobody of it waits.
 func (g *Gate) flow(now int64, l *line, w *Waiter) *flow {
 	name := l.flowName(w)
+	for f, n := g.key(w.Key).flows, 0; f != nil && n < mostCompared; f, n = f.next, n+1 {
+		if f.name == name {
+			return f
+		}
+	}
 	if f := g.flows[name]; f != nil {
 		return f
 	}

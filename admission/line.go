@@ -17,7 +17,8 @@ type line struct {
 	own, most, keep int
 
 	used    int     // permits out
-	ratio   float64 // used / share
+	ratio   float64 // rated / share: what was used when it was worked out,
+	rated   int     // -1 if that is out of date
 	borrows bool    // one more would not be its own
 	adds    sums    // what it adds to the sums of its side
 
@@ -114,7 +115,7 @@ func (l *line) set(s *side, d *load, link int, id uint64) {
 func (l *line) configure(limit int, share, lendable, borrow float64, whole bool) {
 	const exact = 1e-6 // 0.1 x 30 is 3
 	part := share * float64(limit)
-	l.share = share
+	l.share, l.rated = share, -1
 	l.own = int(ceil(part - exact))
 	if whole { // no part of a connection is of use
 		l.own = int(part + exact)

@@ -77,7 +77,9 @@ func (s *side) use(l *line, n int) {
 // settle brings up to date what depends on l's numbers and waiters.
 func (s *side) settle(l *line) {
 	l.borrows = l.used >= l.own
-	l.ratio = float64(l.used) / max(l.share, 1e-9)
+	if l.used != l.rated {
+		l.ratio, l.rated = float64(l.used)/max(l.share, 1e-9), l.used
+	}
 
 	own := min(l.n, max(l.own-l.used, 0))
 	now := sums{
