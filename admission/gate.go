@@ -277,7 +277,7 @@ func (g *Gate) Withdraw(now int64, w *Waiter) bool {
 }
 
 // Done ends a ticket that held its slot for held ns, and grants the slot. Put
-// the ticket's server back first and say Supplied, so that the order sees it.
+// the ticket's server back first and say Returned, so that the order sees it.
 // It panics if no such ticket is out.
 func (g *Gate) Done(now int64, t Ticket, held int64, out []Verdict) []Verdict {
 	if int(t.Workload) >= len(g.loads) {
@@ -330,6 +330,10 @@ func (g *Gate) Supplied(now int64, k Key, out []Verdict) []Verdict {
 	g.ready(k)
 	return g.dispatch(now, out)
 }
+
+// Returned is Supplied for a server whose ticket ends with a Done that follows at once: that
+// grants both the server and the slot.
+func (g *Gate) Returned(k Key) { g.ready(k) }
 
 // Unsupplied says that no server of k can be opened for a reason that will not
 // pass by itself (its role or database is refused). Who waits for one is

@@ -396,7 +396,13 @@ func (w *world) end(i int, back bool) {
 	x := w.running[i]
 	w.running = slices.Delete(w.running, i, i+1)
 	t, held := w.state[x].ticket, w.now-w.state[x].granted
-	if x.Want != Slot && back {
+	switch {
+	case x.Want == Slot || !back:
+	case t.Want != Session && i%2 == 0:
+		w.supply.idle[x.Key]++
+		w.n.idle[x.Key]++
+		w.g.Returned(x.Key)
+	default:
 		w.come(x.Key)
 		w.deliver()
 	}

@@ -332,7 +332,10 @@ func (sv *Server) done(now int64) {
 	}
 	sv.charge(now)
 	t, h := sv.takeTicket(), sv.takeHold()
-	if co.set.Put(now, sv.pool) { // from here on it may be somebody else's
+	switch idle := co.set.Put(now, sv.pool); { // from here on it may be somebody else's
+	case idle && t.held:
+		co.gate.Returned(sv.info.Key)
+	case idle:
 		co.deliver(now, co.gate.Supplied(now, sv.info.Key, co.verdicts))
 	}
 	co.endTicket(t, now)
