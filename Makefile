@@ -5,18 +5,25 @@ FUZZTIME ?= 60s
 TESTTIME ?= 12m
 SEEDS ?= 100000
 
-.PHONY: help build test demo lint fuzz clean
+.PHONY: help build profile test demo lint fuzz clean
 
 help:
 	@echo 'make test   every test, with the race detector, against a real PostgreSQL'
 	@echo 'make demo   one overload twice, through an unbounded FIFO and guarded (DEMOFLAGS=--serve: stay)'
 	@echo 'make build  bin/pgweir'
+	@echo 'make profile  a new profile for make build, after large changes of the code: four minutes'
 	@echo 'make lint   gofumpt, go vet, staticcheck'
 	@echo 'make fuzz   each fuzz target for FUZZTIME (now $(FUZZTIME))'
 
 build:
 	@.ci/setup go
-	CGO_ENABLED=0 go build -trimpath -o bin/pgweir ./cmd/pgweir
+	CGO_ENABLED=0 go build -trimpath -pgo=cmd/pgweir/release.pgo -o bin/pgweir ./cmd/pgweir
+
+# The compiler reads it for what is to be fast. It is not called default.pgo: every test that
+# builds pgweir would compile all packages a second time.
+profile:
+	@.ci/setup go cc postgres
+	go run ./integration/peers -of pgweir -clients 64,12 -time 10s -profile cmd/pgweir/release.pgo profile
 
 # -count=1: the black-box tests also depend on what the go command cannot see, such as the
 # installed PostgreSQL.

@@ -19,6 +19,8 @@ type site struct {
 	cert, key string      // PEM texts; empty: no TLS
 	verifier  string      // of the superuser's password, to be proved by SCRAM; empty: clients are trusted
 	keys      *scram.Keys // that the verifier is of
+	http      int         // port of pgweir's page; 0: none,
+	admin     int         // and of its admin_http
 }
 
 // files are a configuration with the files that it names.
@@ -45,8 +47,12 @@ func pgweirFiles(s *site) map[string]string {
 	if s.cert != "" {
 		encryption = "[tls]\ncert_file = \"server.crt\"\nkey_file = \"server.key\"\n"
 	}
+	web := `http            = "none"`
+	if s.http != 0 {
+		web = fmt.Sprintf("http            = \"127.0.0.1:%d\"\nadmin_http      = \"127.0.0.1:%d\"", s.http, s.admin)
+	}
 	return s.files("pgweir.toml", fmt.Sprintf(`listen          = ["127.0.0.1:%d"]
-http            = "none"
+%s
 max_client_conn = %d
 drain_delay     = "0s"
 shutdown_timeout = "2s"
@@ -65,7 +71,7 @@ slots   = %d
 
 [database."*"]
 upstream = "main"
-`, s.port, maxClients, s.method(), encryption, s.upstream.DSN(pgtest.Superuser, "postgres"), slots+3, slots))
+`, s.port, web, maxClients, s.method(), encryption, s.upstream.DSN(pgtest.Superuser, "postgres"), slots+3, slots))
 }
 
 // pgbouncerFiles is PgBouncer's: its defaults but for what is compared, and the log lines

@@ -112,7 +112,12 @@ func (l *lab) buildPgweir(ctx context.Context) (string, error) {
 		return path, nil
 	}
 	l.progress("building pgweir")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "github.com/pgweir/pgweir/cmd/pgweir")
+	tree, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/pgweir/pgweir").Output()
+	if err != nil {
+		return "", fmt.Errorf("looking for pgweir: %w", err)
+	}
+	known := filepath.Join(strings.TrimSpace(string(tree)), "cmd", "pgweir", "release.pgo") // as make build
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-pgo", known, "-o", path, "github.com/pgweir/pgweir/cmd/pgweir")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building pgweir: %w: %s", err, out)

@@ -24,6 +24,7 @@ type options struct {
 	root        string   // a Debian tree that holds the peers; empty: the host's own
 	pgweir      string   // a built pgweir; empty: built from this tree
 	json        string   // where to write all samples; empty: nowhere
+	profile     string   // where to write what the compiler is to know
 
 	rounds   int // 0: each experiment's own number
 	duration time.Duration
@@ -56,6 +57,7 @@ func parseOptions(args []string, w io.Writer) (options, error) {
 	f.StringVar(&o.root, "root", os.Getenv(rootEnv), "`directory` of a Debian tree with the peers in it, run by chroot ($"+rootEnv+"); empty: the host's")
 	f.StringVar(&o.pgweir, "pgweir", os.Getenv(binaryEnv), "built pgweir ($"+binaryEnv+"); empty: built from this tree")
 	f.StringVar(&o.json, "json", "", "`file` for all samples")
+	f.StringVar(&o.profile, "profile", "", "profile: `file` to write")
 	f.IntVar(&o.rounds, "rounds", 0, "rounds (pairs of runs); 0: cpu and tls 10, sat, copy, login and storm 5, mixed 3, others 1")
 	f.DurationVar(&o.duration, "time", 3*time.Second, "length of a run of cpu, sat, mixed, tls, login, storm")
 	f.StringVar(&modes, "modes", "simple,extended,prepared", "protocols of cpu, sat and tls")
@@ -116,7 +118,7 @@ func (o options) check() error {
 
 // wants reports whether an experiment was chosen.
 func (o options) wants(name string) bool {
-	return slices.Contains(o.experiments, name) || slices.Contains(o.experiments, "all")
+	return slices.Contains(o.experiments, name) || name != profileName && slices.Contains(o.experiments, "all")
 }
 
 // roundsOr is the number of rounds, or the experiment's own.

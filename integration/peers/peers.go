@@ -60,6 +60,7 @@ func experiments() []experimentKind {
 		{"tls", "CPU per transaction of pgbench -S, clients encrypt", measureTLS},
 		{"tlsidle", "clients that encrypt, ran something, and stay", measureTLSIdle},
 		{"login", "logins over TLS with SCRAM", measureLogins},
+		{profileName, "no measurement: a CPU profile of pgweir for the compiler, to -profile", measureProfile},
 		{"storm", "pgbench -S while others log in over TLS with SCRAM", measureStorm},
 	}
 }

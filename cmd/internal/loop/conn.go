@@ -85,6 +85,7 @@ const (
 	fBulk     // bulk mode: the mark is up
 	fPolled   // in it, the clock asked for the next read
 	fNoBulk   // never: the loop or the kernel does not do it
+	fHeld     // something is held back for it in the outbox
 	fFinish   // Finish was called: no more callbacks
 	fClosed   // to be closed at the end of the turn, or closed
 )
@@ -180,6 +181,7 @@ func (c *Conn) ShutdownWrite() {
 		return
 	}
 	c.shutTLS()
+	c.loop.letGo(c)
 	c.flags |= fShut
 	if c.Unsent() == 0 {
 		c.shutNow()

@@ -121,6 +121,7 @@ type Loop struct {
 	buf         []byte // what is read goes here first
 	tls         *tlsBuffers
 	vec         vector
+	outbox      outbox
 	events      [waitEvents]unix.EpollEvent
 }
 
@@ -131,6 +132,7 @@ func New(o Options) (*Loop, error) {
 		return nil, err
 	}
 	l := &Loop{opt: o, buf: make([]byte, o.BufferSize), bulk: bulkSizesFor(o.BufferSize), timerAt: Never}
+	l.outbox.most = min(mostParcel, o.BufferSize/parcelPart)
 	if o.Timer != nil {
 		l.timerAt = math.MinInt64
 	}
@@ -241,6 +243,7 @@ func (l *Loop) oneTurn(n int) {
 	l.runMail()
 	l.pollBulks()
 	l.run.splice(&l.later)
+	l.outbox.open = true
 	for range n + backlogSteps {
 		c := l.run.pop()
 		if c == nil {
@@ -248,6 +251,8 @@ func (l *Loop) oneTurn(n int) {
 		}
 		l.step(c)
 	}
+	l.outbox.open = false
+	l.letAllGo()
 	l.lookAtDue()
 	if l.now >= l.timerAt {
 		l.timerAt = Never

@@ -195,6 +195,7 @@ func (l *Loop) linger(c *Conn) {
 		return
 	}
 	l.dropKept(c)
+	l.letGo(c)
 	if c.flags&fWritable != 0 {
 		l.flush(c)
 	}

@@ -262,7 +262,9 @@ func (b *Bridge) send(spans [][]byte) {
 		b.encrypt(x.join)
 	}
 	b.batching = false
-	b.c.loop.write(b.c, x.enc)
+	if l := b.c.loop; !l.hold(b.c, len(x.enc), x.enc) {
+		l.write(b.c, x.enc)
+	}
 }
 
 func (b *Bridge) encrypt(p []byte) {

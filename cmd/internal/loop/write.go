@@ -3,7 +3,8 @@ package loop
 import "golang.org/x/sys/unix"
 
 // Send sends the spans one after the other: with one system call if there are at
-// most 64 of them, or, with TLS, if the records fit into the loop's buffer. What
+// most 64 of them, or, with TLS, if the records fit into the loop's buffer; in a
+// step of a connection what is small waits until the steps are over. What
 // the kernel does not take is copied, and sent when there is room; the spans are
 // free again on return. It returns the number of bytes now unsent. When the
 // kernel takes everything nothing is copied and nothing allocated. What is sent
@@ -17,16 +18,23 @@ func (c *Conn) Send(spans [][]byte) (unsent int) {
 	case c.flags&fNoSend != 0:
 	case c.br != nil:
 		c.br.send(spans)
-	case len(spans) == 1:
-		c.loop.write(c, spans[0])
 	default:
-		c.loop.writeAll(c, spans)
+		n := 0
+		for _, s := range spans {
+			n += len(s)
+		}
+		if !c.loop.hold(c, n, spans...) {
+			c.loop.writeAll(c, spans)
+		}
 	}
 	return c.Unsent()
 }
 
 // write sends p, or queues it behind what is unsent.
 func (l *Loop) write(c *Conn, p []byte) {
+	if c.flags&fHeld != 0 {
+		l.letGo(c)
+	}
 	if len(p) == 0 || c.flags&fBroken != 0 {
 		return
 	}
