@@ -119,6 +119,9 @@ func probes(t *testing.T, s *stage, a agent) outcome {
 		defer sc.meet.leave()
 		w.openInTurn(&opening)
 		sc.meet.wait() // all are open
+		if w.driver == "sql" {
+			w.must("rollback")
+		}
 		w.must("close")
 		sc.meet.wait()
 		if w.n == 0 {
@@ -152,6 +155,9 @@ func (w *worker) openInTurn(turn *sync.Mutex) {
 	defer turn.Unlock()
 	w.must("open")
 	w.must("query", "select 1")
+	if w.driver == "sql" {
+		w.must("begin") // its pool opens only as many as are in use; this takes no server
+	}
 }
 
 // attempt takes a connection of the pool, asks whether it lives, and has it do something. Only
