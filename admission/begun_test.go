@@ -58,13 +58,13 @@ func TestBegunFirst(t *testing.T) {
 			base = now
 			if r.on = false; c.stood >= 0 {
 				g.turnStanding(now, r, true)
+				r.trial, r.moved = never/2, never/2 // it goes on to stand
 				now += c.stood * ms
 			}
 			come(0)
 			for _, since := range c.since {
 				come(since)
 			}
-			r.trial, r.moved = never, now // it goes on to stand
 			if got := all(); !slices.Equal(got, c.want) {
 				t.Errorf("%v, not %v", got, c.want)
 			}

@@ -78,7 +78,7 @@ func TestGrowth(t *testing.T) {
 		{"with a pause", grows(overload, [2]int{6, 56}, [2]int{6, 56}, [2]int{-1, 49}, [2]int{6, 56}, [2]int{6, 56}), false},
 		{"pages, half of which stay", grows(pages, again(5, 4, 7)...), true},
 		{"pages, few of which come at times", grows(pages, [2]int{4, 7}, [2]int{4, 7}, [2]int{1, 2}, [2]int{4, 7}, [2]int{0, 1}, [2]int{4, 7}, [2]int{4, 7}), true},
-		{"pages that end at times", grows(pages, [2]int{4, 7}, [2]int{4, 7}, [2]int{4, 2}, [2]int{4, 7}, [2]int{-1, 1}, [2]int{4, 7}, [2]int{4, 7}), false},
+		{"pages that end at times", grows(pages, [2]int{4, 7}, [2]int{4, 7}, [2]int{4, 7}, [2]int{-1, 1}, [2]int{4, 7}, [2]int{4, 7}, [2]int{4, 7}), false},
 		{"pages, most of which end", grows(pages, again(9, 4, 50)...), false},
 		{"clients that were there", grows(pages, again(9, 4, 0)...), false},
 		{"they all come at once", grows(pages, [2]int{200, 200}, [2]int{4, 5}), false},
