@@ -13,9 +13,12 @@ import (
 // the length of what follows.
 const recordHeader = 5
 
-// coalesceMax is up to which size spans are joined into one TLS record: a
-// record's largest payload.
-const coalesceMax = 16 << 10
+// recordMax is the largest payload of a TLS record that we write, and up to which size spans
+// are joined into one. TLS allows twice as much, and Postgres writes no larger ones. libpq
+// makes room for 8 kB before it reads, and an application that waits for the socket by itself
+// (pgbench, and drivers upon libpq's asynchronous calls) does not look for what is left of a
+// larger record inside of OpenSSL: it would wait for ever if nothing else came.
+const recordMax = 8 << 10
 
 // tlsBuffers are the buffers that a loop needs in addition once it has adopted a
 // TLS connection.
@@ -234,7 +237,7 @@ func (l *Loop) tlsBuffers() *tlsBuffers {
 		l.tls = &tlsBuffers{
 			plain: make([]byte, 2*len(l.buf)),
 			enc:   make([]byte, 0, len(l.buf)+4096),
-			join:  make([]byte, 0, coalesceMax),
+			join:  make([]byte, 0, recordMax),
 		}
 	}
 	return l.tls
@@ -249,15 +252,7 @@ func (b *Bridge) send(spans [][]byte) {
 	} else {
 		x.join = x.join[:0]
 		for _, s := range spans {
-			if len(x.join)+len(s) > coalesceMax {
-				b.encrypt(x.join)
-				x.join = x.join[:0]
-				if len(s) >= coalesceMax/2 {
-					b.encrypt(s)
-					continue
-				}
-			}
-			x.join = append(x.join, s...)
+			b.join(x, s)
 		}
 		b.encrypt(x.join)
 	}
@@ -267,12 +262,34 @@ func (b *Bridge) send(spans [][]byte) {
 	}
 }
 
-func (b *Bridge) encrypt(p []byte) {
-	if len(p) == 0 {
-		return
+// join adds s to the record that is being filled, and writes it whenever it is full.
+func (b *Bridge) join(x *tlsBuffers, s []byte) {
+	for len(s) > 0 {
+		if len(x.join) == 0 && len(s) >= recordMax {
+			b.encrypt(s[:recordMax]) // without a copy
+			s = s[recordMax:]
+			continue
+		}
+		n := min(recordMax-len(x.join), len(s))
+		x.join, s = append(x.join, s[:n]...), s[n:]
+		if len(x.join) == recordMax {
+			b.encrypt(x.join)
+			x.join = x.join[:0]
+		}
 	}
-	if _, err := b.t.Write(p); err != nil && b.c.flags&(fBroken|fClosed) == 0 {
-		b.c.loop.broken(b.c) // the TLS connection has failed before
+}
+
+// encrypt writes p in records that are not too large.
+func (b *Bridge) encrypt(p []byte) {
+	for len(p) > 0 {
+		n := min(len(p), recordMax)
+		if _, err := b.t.Write(p[:n]); err != nil {
+			if b.c.flags&(fBroken|fClosed) == 0 {
+				b.c.loop.broken(b.c) // the TLS connection has failed before
+			}
+			return
+		}
+		p = p[n:]
 	}
 }
 

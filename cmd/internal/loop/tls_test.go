@@ -169,6 +169,35 @@ func TestTLSBigTransfers(t *testing.T) {
 	}
 }
 
+// No record holds more than libpq makes room for: see recordMax.
+func TestTLSRecordsAreSmallEnoughForLibpq(t *testing.T) {
+	versions(t, func(t *testing.T, version uint16) {
+		const total, overhead = 1 << 20, 64
+		server, br, client := tlsPair(t, version, nil)
+		l := running(t, Options{})
+		p := &pump{in: sha256.New(), out: sha256.New(), left: total, rnd: mrand.New(mrand.NewPCG(1, 1))}
+		adoptTLS(t, l, server, br, p)
+		raw := client.NetConn()
+		_ = raw.SetReadDeadline(time.Now().Add(patience))
+		largest := 0
+		for got := 0; got < total; {
+			var head [recordHeader]byte
+			if _, err := io.ReadFull(raw, head[:]); err != nil {
+				t.Fatalf("after %d bytes: %v", got, err)
+			}
+			n := int(head[3])<<8 | int(head[4])
+			if _, err := io.CopyN(io.Discard, raw, int64(n)); err != nil {
+				t.Fatal(err)
+			}
+			largest = max(largest, n)
+			got += n
+		}
+		if largest > recordMax+overhead || largest < recordMax {
+			t.Errorf("the largest record has %d bytes", largest)
+		}
+	})
+}
+
 func tlsTransfer(t *testing.T, version uint16, size, total int) {
 	server, br, client := tlsPair(t, version, nil)
 	l := running(t, Options{BufferSize: size})
@@ -341,12 +370,15 @@ func TestTLSOneWritePerSend(t *testing.T) {
 	}
 	b := make([]byte, 40000)
 	_ = client.SetReadDeadline(time.Now().Add(patience))
-	if n, err := client.Read(b); n != 9011 || err != nil { // one Read is at most one record
+	if n, err := client.Read(b); n != recordMax || err != nil { // one Read is at most one record
 		t.Errorf("first record: %d bytes, %v", n, err)
+	}
+	if n, err := client.Read(b); n != 9011-recordMax || err != nil {
+		t.Errorf("second record: %d bytes, %v", n, err)
 	}
 	p.c.Send([][]byte{b})
 	if n := l.count.Writes - writes; n != 2 {
-		t.Errorf("%d writes for three records of one Send", n-1)
+		t.Errorf("%d writes for five records of one Send", n-1)
 	}
 	if p.c.Send(nil) != 0 || p.c.Send(spans("", "")) != 0 || l.count.Writes-writes != 2 {
 		t.Error("sending nothing writes something")
