@@ -54,16 +54,16 @@
 // A queue whose oldest waiter has been old (older than twice the gap between two slots that
 // come free) for an interval is no burst any more. Pools that are larger than the slots always
 // have such a queue, and are well served in the order of arrival. It counts as standing if it
-// also grows for several steps running, if clients give up, or after a stall that lasted longer
-// than they may wait. Pages of many statements make it grow by little: by one for each
+// also grows for several steps running, if clients give up, or after a stall that lasted
+// longer than they may wait. Pages of many statements make it grow by little: by one for each
 // page, so that it counts how many of those stay who begin something; but not for three
-// seconds after a standstill, when everybody comes back at once. Nor does any growth count
-// in the first three seconds of a gate that takes over from another one: there only those
-// who give up do. Then the newest of each tenant go first, for whoever is served after a
-// long wait is served in vain; and who comes takes the place of the oldest of the tenant
-// that has most in the queue, of the role that has most, until no more
-// wait than are served in 20 ms (100 in the first second): so they hear soon. Classes below
-// Critical have a short longest wait as well. It ends when the oldest waiter is young again.
+// seconds after a standstill, when everybody comes back at once. Nor does any growth count in
+// the first three seconds of a gate that takes over from another one: there only those who
+// give up do. Then the newest of each tenant go first, for whoever is served after a long wait
+// is served in vain; and who comes takes the place of the oldest of the tenant that has most
+// in the queue, of the role that has most, until no more wait than are served in 20 ms (100 in
+// the first second): so they hear soon. Classes below Critical have a short longest wait as
+// well. It ends when the oldest waiter is young again.
 //
 // Never displaced are continuing work, probes, the reserved, patient workloads
 // and CriticalPlus. A class that the queue's bound keeps out takes the place of a

@@ -102,10 +102,10 @@ func TestGrowthOfThoseWhoComeBack(t *testing.T) {
 		more  int   // by how many it gets longer in an interval
 		want  bool
 	}{
-		{"pages", (*Gate).Return, comeback, 1, true},
-		{"they come back to another gate", (*Gate).Return, 0, 1, false},
-		{"they crowd there", (*Gate).Return, 0, 3, false},
-		{"an overload", (*Gate).Return, comeback, 3, true},
+		{"pages", (*Gate).TakeOver, comeback, 1, true},
+		{"they come back to another gate", (*Gate).TakeOver, 0, 1, false},
+		{"they crowd there", (*Gate).TakeOver, 0, 3, false},
+		{"an overload", (*Gate).TakeOver, comeback, 3, true},
 		{"pages after a standstill", (*Gate).standStill, comeback, 1, true},
 		{"they come back to the database", (*Gate).standStill, 0, 1, false},
 		{"an overload of the database", (*Gate).standStill, 0, 3, true},

@@ -214,10 +214,10 @@ func (w *growth) grown(p pace) bool {
 	return w.steps >= p.steps && (!p.page || more <= pageMost*begun && more >= pagePart*begun)
 }
 
-// Return says that clients come back all at once who were at another gate until a moment ago:
+// TakeOver says that clients come back all at once who were at another gate until a moment ago:
 // for three seconds a queue that grows is taken for theirs, and for an overload only when they
 // give up.
-func (g *Gate) Return(now int64) { g.calmAt = now + comeback }
+func (g *Gate) TakeOver(now int64) { g.calmAt = now + comeback }
 
 // grows reports whether the queue grows at one of the paces. Clients that come back when the
 // database does look like those who begin pages, and those who come back to pgweir, each of whom

@@ -249,8 +249,9 @@ func (s *Set) age(sv *Server) {
 
 // Dialed ends a dial: ok = logged in, and the server is idle if Dialed returns
 // true; say Gate.Supplied then. Otherwise its socket must have ended; its place
-// is free at once, and its key waits before the next dial: 100 ms from the beginning of this one, doubling to
-// 500 ms, or 2 s at once if the failure is permanent (say Gate.Unsupplied then).
+// is free at once, and its key waits before the next dial: 100 ms from the
+// beginning of this one, doubling to 500 ms, or 2 s at once if the failure is
+// permanent (say Gate.Unsupplied then).
 // A dial from before the last Forgive counts as given up, not as failed. On a server that is
 // not Dialling any more it does nothing.
 func (s *Set) Dialed(now int64, sv *Server, ok, permanent bool) (idle bool) {

@@ -44,12 +44,12 @@ func (g *generator) request(a Arrival, from *crowd) {
 		if !again {
 			return
 		}
-		rest(g.ctx, pause)
+		Rest(g.ctx, pause)
 	}
 }
 
-// rest waits, at most until the run is given up.
-func rest(ctx context.Context, d time.Duration) {
+// Rest waits for d, at most until ctx ends.
+func Rest(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
 	}
@@ -145,7 +145,7 @@ func (v *visit) ask(attempt int, begin time.Time) (done int32, err error) {
 	for n := range q.repeat() {
 		for i, text := range q.Statements {
 			if n+i > 0 {
-				rest(v.ctx, q.Pause)
+				Rest(v.ctx, q.Pause)
 				begin = time.Now()
 			}
 			one := v.askOne(tags, v.fill.fill(text, v.arrival)+comment, begin)

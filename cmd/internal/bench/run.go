@@ -195,7 +195,7 @@ func (g *generator) loop(stream, n int) {
 		a.Tenant = n % max(1, len(s.Tenants))
 		g.tally.arrive()
 		g.request(a, g.crowds[stream][n])
-		rest(g.ctx, s.Think)
+		Rest(g.ctx, s.Think)
 	}
 }
 

@@ -95,7 +95,7 @@ func (cl *Client) Start(now int64) {
 	co.clients++
 	if !co.opened {
 		co.opened = true
-		co.gate.Return(now)
+		co.gate.TakeOver(now)
 	}
 	cl.since, cl.seen = now, now
 	if co.draining {

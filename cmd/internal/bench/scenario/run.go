@@ -115,7 +115,7 @@ func play(ctx context.Context, s Scenario, t stage.Target, st *stage.Stage, o Op
 		}
 		scene.Stage, scene.Front, scene.URL = st, front, front.URL(stage.Role, stage.Database)
 		if t.Kind == stage.Pgweir {
-			rest(ctx, settled)
+			bench.Rest(ctx, settled)
 		}
 	} else if s.needsStage() {
 		return nil, errors.New("this scenario needs a Postgres of its own, which a URL is not")
@@ -127,16 +127,6 @@ func play(ctx context.Context, s Scenario, t stage.Target, st *stage.Stage, o Op
 // settled is for how long pgweir has been there when a load begins. In its first three seconds it
 // takes those who come for clients that come back, and no queue of theirs for an overload.
 const settled = 3 * time.Second
-
-// rest waits, at most until ctx ends.
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
 
 // needsStage reports that the scenario does something to Postgres or the pooler, or has
 // roles and tables.
