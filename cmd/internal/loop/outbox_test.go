@@ -25,6 +25,16 @@ func crowdOf(t *testing.T, l *Loop, n int, do func(all []*probe)) (all []*probe,
 	}
 }
 
+// bothWays runs a test with and without a ring.
+func bothWays(t *testing.T, f func(t *testing.T, o Options)) {
+	t.Helper()
+	t.Run("ring", func(t *testing.T) {
+		withRing(t)
+		f(t, Options{})
+	})
+	t.Run("none", func(t *testing.T) { f(t, Options{NoRing: true}) })
+}
+
 func received(t *testing.T, peer *os.File) string {
 	t.Helper()
 	b := make([]byte, 1<<20)
@@ -37,8 +47,10 @@ func received(t *testing.T, peer *os.File) string {
 
 // What is small goes out at the end of the steps, once for each connection that is sent to
 // without another one between.
-func TestSmallSendsAreHeldBack(t *testing.T) {
-	l := handLoop(t, Options{})
+func TestSmallSendsAreHeldBack(t *testing.T) { bothWays(t, smallSendsAreHeldBack) }
+
+func smallSendsAreHeldBack(t *testing.T, o Options) {
+	l := handLoop(t, o)
 	writes := l.count.Writes
 	_, peers, start := crowdOf(t, l, 2, func(all []*probe) {
 		writes = l.count.Writes
@@ -59,12 +71,14 @@ func TestSmallSendsAreHeldBack(t *testing.T) {
 }
 
 // The end of a connection comes after what was sent before it.
-func TestHeldBackBeforeTheEnd(t *testing.T) {
+func TestHeldBackBeforeTheEnd(t *testing.T) { bothWays(t, heldBackBeforeTheEnd) }
+
+func heldBackBeforeTheEnd(t *testing.T, o Options) {
 	for name, end := range map[string]func(*Conn){
 		"close": (*Conn).Close, "finish": (*Conn).Finish, "shutdown": (*Conn).ShutdownWrite,
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := handLoop(t, Options{})
+			l := handLoop(t, o)
 			_, peers, start := crowdOf(t, l, 1, func(all []*probe) {
 				all[0].c.Send(spans("last words"))
 				end(all[0].c)
@@ -82,11 +96,14 @@ func TestHeldBackBeforeTheEnd(t *testing.T) {
 }
 
 // Whatever is sent to whom in one step arrives in its order, TCP's own limits included.
-func TestHeldBackInOrder(t *testing.T) {
+func TestHeldBackInOrder(t *testing.T) { bothWays(t, heldBackInOrder) }
+
+func heldBackInOrder(t *testing.T, o Options) {
 	const conns, seeds = mostParcels + 3, 30
 	for seed := range uint64(seeds) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		l := handLoop(t, Options{BufferSize: minBufferSize << rnd.IntN(8)})
+		o.BufferSize = minBufferSize << rnd.IntN(8)
+		l := handLoop(t, o)
 		want := make([]bytes.Buffer, conns)
 		all, peers, start := crowdOf(t, l, conns, func(all []*probe) {
 			for range rnd.IntN(200) {
@@ -116,8 +133,10 @@ func TestHeldBackInOrder(t *testing.T) {
 
 // A kernel that takes nothing more at the end of the steps leaves the bytes unsent, and a
 // connection that breaks there ends.
-func TestHeldBackInVain(t *testing.T) {
-	l := handLoop(t, Options{})
+func TestHeldBackInVain(t *testing.T) { bothWays(t, heldBackInVain) }
+
+func heldBackInVain(t *testing.T, o Options) {
+	l := handLoop(t, o)
 	all, peers, start := crowdOf(t, l, 2, func(all []*probe) {
 		for _, p := range all {
 			for range 3 {

@@ -1,7 +1,7 @@
 package loop
 
-// Stats counts what a loop has done since New. Reads and Writes count system
-// calls, also those that found nothing or no room.
+// Stats counts what a loop has done since New. Reads and Writes also count those
+// that found nothing or no room.
 type Stats struct {
 	Turns       uint64 // turns of the loop
 	Yields      uint64 // turns that ended with a pass through Go's scheduler
@@ -10,7 +10,8 @@ type Stats struct {
 	Events      uint64 // events returned, also stale ones
 	Reads       uint64 // recvfrom
 	ReadEAGAIN  uint64 // of these, found nothing
-	Writes      uint64 // sendto and sendmsg
+	Writes      uint64 // sends: sendto, sendmsg, and each one of a batch
+	Batches     uint64 // io_uring_enter: several sends with one system call
 	WriteEAGAIN uint64 // of these, found no room at all
 	EpollCtl    uint64 // epoll_ctl: one per adopted connection, see the note on Unix sockets at Adopt
 	SockOpts    uint64 // setsockopt: two per time in bulk mode
