@@ -180,7 +180,7 @@ func TestSettings(t *testing.T) {
 		fmt.Fprintf(&b, "%-44s %-28s default %-24s %-14s %s\n", s.Key, s.Value, s.Default, s.Source, s.Reload)
 	}
 	golden(t, "testdata/settings.golden", b.String())
-	for _, key := range []string{"listen", "http", "admin_http", "so_reuseport", "max_logins", "query_text_limit", "log.format"} {
+	for _, key := range []string{"listen", "http", "admin_http", "so_reuseport", "io_uring", "max_logins", "query_text_limit", "log.format"} {
 		if s := settingOf(t, c, key); s.Reload != Restart {
 			t.Errorf("%+v", s)
 		}

@@ -153,7 +153,7 @@ func (g *guard) run(ctx context.Context) error {
 	logBudgets(g.log, c, g.facts)
 	o := proxy.Options{
 		MaxLogins: c.MaxLogins, TextLimit: int(c.QueryTextLimit), StatementMemory: statementMemory,
-		Settings: s, Log: g.log, Console: g.serveConsole,
+		Settings: s, Log: g.log, NoRing: !c.IOUring, Console: g.serveConsole,
 	}
 	group, err := g.join(c, &o)
 	if err != nil {

@@ -16,6 +16,7 @@ type File struct {
 	ClientLoginTimeout    values.Duration   // from accept to the end of the authentication
 	ClientIdleTimeout     values.Duration   // a client without a transaction that says nothing for so long is closed; may be None
 	ReusePort             bool              // the TCP listeners share their ports with other processes
+	IOUring               bool              // small sends of a turn go to the kernel together
 	MaxLogins             int               // clients at once that are not authenticated yet
 	ShutdownTimeout       values.Duration   // from SIGTERM to the end of the process; None waits for the last transaction
 	DrainDelay            values.Duration   // of this, the part during which new work is still served; may be 0

@@ -45,6 +45,10 @@ func topFields(f *File) []Field {
 			Doc: "Whether several processes may listen on the same ports, for restarts without a gap and for more cores.",
 		}, values.Boolean(&f.ReusePort)},
 		{Key{
+			Name: "io_uring", Restart: true, Default: "true",
+			Doc: "Whether small sends to several connections go to the kernel with one system call, where it has io_uring and lets pgweir use it. Else each is a call of its own: the same for everybody but for some CPU time.",
+		}, values.Boolean(&f.IOUring)},
+		{Key{
 			Name: "max_logins", Restart: true, Default: "256", Unit: "clients",
 			Doc: "Clients at once that are not authenticated yet.",
 		}, values.Integer(&f.MaxLogins, 1, 65536)},

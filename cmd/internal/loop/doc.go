@@ -14,7 +14,7 @@
 // A turn is: wait; take the time once; note every event that the wait returned;
 // run at most 256 posted tasks; give each connection on the run list one step;
 // send what was held back of what they sent, which is all that is small, up to 32
-// connections' together; look at the connections whose stall or linger time is up; call the timer if
+// connections' together and, where there is io_uring, with one system call; look at the connections whose stall or linger time is up; call the timer if
 // it is due; call EndOfTurn; close what was to be closed. A step reads at most
 // one buffer. A connection that has more to read takes its next step in the
 // next turn, behind those that have only just become ready, so that a bulk

@@ -25,6 +25,7 @@ type Options struct {
 	StatementMemory int // bytes for the texts of prepared statements
 	Settings        *Settings
 	Log             *slog.Logger
+	NoRing          bool // no io_uring for sends, also where there is one
 
 	// Process tells the processes apart that listen on one port (so_reuseport): it is in
 	// the cancel keys of their clients. 0 = there is only this one; at most MaxProcess.

@@ -76,12 +76,15 @@ func New(o Options) (*Proxy, error) {
 	}
 	px.life, px.die = context.WithCancel(context.Background())
 	px.sessions.process = o.Process << processShift
-	l, err := loop.New(loop.Options{Timer: px.fire, EndOfTurn: px.endOfTurn})
+	l, err := loop.New(loop.Options{Timer: px.fire, EndOfTurn: px.endOfTurn, NoRing: o.NoRing})
 	if err != nil {
 		px.die()
 		return nil, fmt.Errorf("event loop: %w", err)
 	}
 	px.loop = l
+	if err := l.Ring(); err != nil && !o.NoRing {
+		o.Log.Info("no io_uring, so each send is a system call of its own; nothing else changes", "reason", err)
+	}
 	s := o.Settings
 	px.prepare(s)
 	px.settings.Store(s)

@@ -157,7 +157,7 @@ func fixed() *proxy.Snapshot {
 		Ended:   []proxy.Count{{Label: "goodbye", N: 900}, {Label: "server_lost", N: 2}},
 		Traffic: traffic(1000),
 		TLS:     proxy.TLSState{On: true, Done: 100, Failed: 3, Lost: 5, Loaded: 2, Unusable: 1, NotAfter: moment().Add(1000 * time.Hour), Stale: "x"},
-		Loop:    loop.Stats{Turns: 1, Yields: 2, Waits: 3, Sleeps: 4, Events: 5, Reads: 6, ReadEAGAIN: 7, Writes: 8, WriteEAGAIN: 9, EpollCtl: 10, SockOpts: 11, Bulks: 12, BulkPolls: 13, Adopted: 14, Closed: 15, BytesIn: 16, BytesOut: 17, Tasks: 18, PosterWakes: 19},
+		Loop:    loop.Stats{Turns: 1, Yields: 2, Waits: 3, Sleeps: 4, Events: 5, Reads: 6, ReadEAGAIN: 7, Writes: 8, WriteEAGAIN: 9, Batches: 7, EpollCtl: 10, SockOpts: 11, Bulks: 12, BulkPolls: 13, Adopted: 14, Closed: 15, BytesIn: 16, BytesOut: 17, Tasks: 18, PosterWakes: 19},
 		Memory:  []proxy.MemoryState{{Name: "session", Size: 512, Used: 120, Free: 8, Bytes: 65536}},
 		Upstreams: []proxy.UpstreamState{{
 			Name: "main", Host: "10.0.0.5:5432", Budget: 20, BudgetSum: "0.7 x (100 - 3 - 0 - 4) = 65", Reserve: 3, Slots: 17, Running: 9, Waiting: 5,
