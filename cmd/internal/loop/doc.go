@@ -11,18 +11,19 @@
 //
 // # A turn
 //
-// A turn is: wait; take the time once; note every event that the wait returned;
-// run at most 256 posted tasks; give each connection on the run list one step;
-// send what was held back of what they sent, which is all that is small, up to 32
-// connections' together and, where there is io_uring, with one system call; look at the connections whose stall or linger time is up; call the timer if
-// it is due; call EndOfTurn; close what was to be closed. A step reads at most
-// one buffer. A connection that has more to read takes its next step in the
-// next turn, behind those that have only just become ready, so that a bulk
-// transfer does not hold up its neighbours. The loop waits only when there is
-// nothing left to do, and then until the time that the timer named: with
-// nothing to do and nothing named it is not woken at all. At most every 5 ms a
-// turn ends with a pass through Go's scheduler, so that the runtime's monitor
-// does not take the loop for stuck.
+// A turn is: wait; take the time once; note every event that the wait
+// returned; run at most 256 posted tasks; give each connection on the run list
+// one step; send what was held back of what they sent, which is all that is
+// small, up to 32 connections' together and, where there is io_uring, with one
+// system call; look at the connections whose stall or linger time is up; call
+// the timer if it is due; call EndOfTurn; close what was to be closed. A step
+// reads at most one buffer. A connection that has more to read takes its next
+// step in the next turn, behind those that have only just become ready, so
+// that a bulk transfer does not hold up its neighbours. The loop waits only
+// when there is nothing left to do, and then until the time that the timer
+// named: with nothing to do and nothing named it is not woken at all. At most
+// every 5 ms a turn ends with a pass through Go's scheduler, so that the
+// runtime's monitor does not take the loop for stuck.
 //
 // # Promises to a handler
 //
