@@ -56,6 +56,10 @@ func (g *Gate) check() error {
 		return fmt.Errorf("%d probes wait, counted %d and %d", c.probes, g.probes, c.wantProbes)
 	case g.late.check() >= 0 || len(g.late.items) != c.late || g.stands.check() >= 0:
 		return fmt.Errorf("the heap of deadlines is broken, or has %d waiters instead of %d", len(g.late.items), c.late)
+	case g.again.check() >= 0 || len(g.again.items) != c.again:
+		return fmt.Errorf("the heap of those who came back is broken, or has %d waiters instead of %d", len(g.again.items), c.again)
+	case g.ends.check() >= 0 || len(g.ends.items) != c.ends:
+		return fmt.Errorf("the heap of those whose time is bounded is broken, or has %d flows instead of %d", len(g.ends.items), c.ends)
 	case g.sheds.check() >= 0 || len(g.sheds.items) != c.sheds:
 		return fmt.Errorf("the heap of what would be due is broken, or has %d flows instead of %d", len(g.sheds.items), c.sheds)
 	case g.byTime.check() >= 0 || len(g.byTime.items) != c.inTime:
@@ -66,15 +70,15 @@ func (g *Gate) check() error {
 
 // census is a fresh count of everything.
 type census struct {
-	used               [sides]int
-	open, dry, lines   [sides]int
-	late               int // waiters with deadlines
-	sums               [sides]sums
-	warm               [sides][classes]int
-	inTime, sheds      int
-	waiting, flows     int
-	probes, wantProbes int
-	extra, wantHalted  int
+	used                [sides]int
+	open, dry, lines    [sides]int
+	late, again         int // waiters with deadlines, and whose waits go on with others
+	sums                [sides]sums
+	warm                [sides][classes]int
+	inTime, ends, sheds int
+	waiting, flows      int
+	probes, wantProbes  int
+	extra, wantHalted   int
 }
 
 // line verifies one line: its ranks, and where it is.
@@ -109,6 +113,8 @@ func (c *census) rank(g *Gate, r *rank) error {
 		switch {
 		case g.draining && !g.leaving && !w.Begun:
 			return errors.New("somebody waits at a draining gate who has not begun")
+		case (w.inAgain > 0) != (w.again && w.Want != Slot):
+			return fmt.Errorf("waiter %d goes on with another wait: %v", w.seq, w.again)
 		case w.gate != g || w.halted:
 			return fmt.Errorf("a waiter of key %d is in line but does not wait", w.Key)
 		case w.places[l.link].prev != prev:
@@ -128,6 +134,7 @@ func (c *census) rank(g *Gate, r *rank) error {
 			c.probes++
 		}
 		if l.load != nil {
+			c.again += min(int(w.inAgain), 1)
 			c.late += min(int(w.inLate), 1)
 		}
 		prev, last, n = w, w.seq, n+1
@@ -344,10 +351,11 @@ func (c *census) flow(g *Gate, f *flow, k Key) error {
 	}
 	if f.line.load != nil {
 		warm := !f.slot && g.keys[k].mode == warming
-		if warm != (f.inWarm > 0) || warm == (f.inTime > 0) {
+		if warm != (f.inWarm > 0) || warm != (f.inEnds > 0) || warm == (f.inTime > 0) {
 			return fmt.Errorf("a flow of key %d is due by its line's time: %v", f.key, f.inWarm > 0)
 		}
 		c.inTime += min(int(f.inTime), 1)
+		c.ends += min(int(f.inEnds), 1)
 		c.sheds += min(int(f.inShed), 1)
 	}
 	switch {

@@ -220,14 +220,19 @@ func (g *Gate) schedule(f *flow) {
 	case f.slot:
 		f.due = after(w.start, limit)
 	case e.mode == away:
-		f.due = after(max(w.joined, e.since), l.load.plan.NoServerWait)
+		f.due = min(after(max(w.joined, e.since), l.load.plan.NoServerWait), f.bound(w))
 	case e.mode == counting:
 		f.due = after(w.start, limit+f.stood)
+		if w.start+f.stood > w.begins { // else it comes to the limit first, for its clock has not stood still
+			f.due = min(f.due, f.bound(w))
+		}
 	default:
 		f.due, warm = after(w.start, limit+f.stood-f.ableAt), true
+		f.end = f.bound(w)
 	}
 	g.byTime.put(f, !warm)
 	l.warm.put(f, warm)
+	g.ends.put(f, warm)
 	l.side.sort(l)
 	if l.load.plan.Mode == DryRun || f.inShed > 0 {
 		g.foresee(f)
@@ -273,7 +278,10 @@ func (g *Gate) expire(now int64, out []Verdict) []Verdict {
 	g.overdue(now)
 	for f, ok := g.byTime.top(); ok && f.due <= now && g.budget > 0; f, ok = g.byTime.top() {
 		g.budget--
-		out = append(out, g.evict(now, f.first, g.whyOld(f)))
+		out = append(out, g.evict(now, f.first, g.whyOld(now, f.first)))
+	}
+	if len(g.ends.items)+len(g.again.items) > 0 {
+		out = g.overBound(now, out)
 	}
 	for _, s := range [...]*side{g.side[slots], g.side[sessions]} {
 		for c := range classes {
@@ -286,16 +294,19 @@ func (g *Gate) expire(now int64, out []Verdict) []Verdict {
 	return out
 }
 
-// whyOld says why the first of a flow, which grew too old, was not served: it lacked a slot, or
-// a server that cannot be had. Where logins fail, servers that are open and let nobody in are
-// those of an outage as well: they run what will not end.
-func (g *Gate) whyOld(f *flow) Reason {
+// whyOld says why w, which grew too old, was not served: it lacked a slot, or a server that cannot
+// be had, or that ended each time before it could serve. Where logins fail, servers that are open
+// and let nobody in are those of an outage as well: they run what will not end.
+func (g *Gate) whyOld(now int64, w *Waiter) Reason {
+	f := w.flows[mainLine]
 	e := &g.keys[f.key]
 	switch {
 	case f.slot:
 	case e.mode == away:
 		return NoServer
-	case g.fails != nil && e.grantedAt < f.first.joined && f.line.side.may(f.line) && g.fails.Failing(f.key):
+	case g.fails != nil && e.grantedAt < w.joined && f.line.side.may(f.line) && g.fails.Failing(f.key):
+		return NoServer
+	case g.lackedServer(now, w):
 		return NoServer
 	}
 	return QueueAge
@@ -303,9 +314,9 @@ func (g *Gate) whyOld(f *flow) Reason {
 
 // due is when expire has to be called next.
 func (g *Gate) due(now int64) int64 {
-	due := int64(never)
+	due := g.boundDue()
 	if f, ok := g.byTime.top(); ok {
-		due = f.due
+		due = min(due, f.due)
 	}
 	if f, ok := g.sheds.top(); ok {
 		due = min(due, f.shed)

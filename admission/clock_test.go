@@ -36,7 +36,7 @@ func refusals(out []Verdict) (keys []Key) {
 
 func TestClockStandsStillWhileServersAreOpened(t *testing.T) {
 	s := newWeather()
-	g := New(Plan{Slots: 1, Workloads: []Workload{{MaxWait: 100 * ms}}}, s, nil)
+	g := New(Plan{Slots: 1, Workloads: []Workload{{MaxWait: 100 * ms, NoServerWait: 10_000 * ms}}}, s, nil)
 	fire := func(now, wantNext int64, want ...Key) {
 		t.Helper()
 		next, out := g.Fire(now, nil)
@@ -51,13 +51,13 @@ func TestClockStandsStillWhileServersAreOpened(t *testing.T) {
 	g.Admit(0, &Waiter{Key: 0})
 	g.Admit(0, &Waiter{Key: 1})
 	fire(60*ms, 100*ms)
-	fire(100*ms, never, 0) // key 1 is being served
-	fire(900*ms, never)
+	fire(100*ms, 10_100*ms, 0) // key 1 is being served
+	fire(900*ms, 10_100*ms)
 	s.set(1, false, false)
 	fire(900*ms, 1000*ms)
 	fire(950*ms, 1000*ms)
 	s.set(1, false, true) // again
-	fire(950*ms, never)
+	fire(950*ms, 10_100*ms)
 	// Without a slot it lacks that as well, and time goes on.
 	p := g.plan
 	p.Slots = 0
@@ -65,7 +65,7 @@ func TestClockStandsStillWhileServersAreOpened(t *testing.T) {
 	fire(970*ms, 1020*ms)
 	p.Slots = 1
 	g.Reconfigure(1000*ms, p, nil)
-	fire(1010*ms, never)
+	fire(1010*ms, 10_100*ms)
 	s.set(1, false, false)
 	fire(1010*ms, 1030*ms)
 	fire(1030*ms, never, 1)
@@ -82,7 +82,7 @@ func TestClockGoesOnWithoutAPermit(t *testing.T) {
 		} {
 			t.Run(want.String()+", "+name, func(t *testing.T) {
 				s := newWeather()
-				plan.MaxWait, plan.SessionWait = 100*ms, 200*ms
+				plan.MaxWait, plan.SessionWait, plan.NoServerWait = 100*ms, 200*ms, 10_000*ms
 				rest := Workload{Share: 0.75} // lends nothing
 				g := New(Plan{Slots: 4, Connections: 4, Workloads: []Workload{plan, rest}}, s, nil)
 				s.set(0, false, true)
@@ -107,7 +107,7 @@ func TestClockGoesOnWithoutAPermit(t *testing.T) {
 				if out := end(60 * ms); len(out) != 0 {
 					t.Fatalf("%+v", out)
 				}
-				if next, _ := g.Fire(90*ms, nil); next != never {
+				if next, _ := g.Fire(90*ms, nil); next != 10_010*ms+limit {
 					t.Fatalf("next %d", next/ms)
 				}
 				s.idle[0] = 1
@@ -134,12 +134,12 @@ func TestClockGoesOnWithoutAPermit(t *testing.T) {
 
 func TestSessionsStandStillWhateverTheSlots(t *testing.T) {
 	s := newWeather()
-	g := New(Plan{Slots: 1, Connections: 3, Workloads: []Workload{{SessionWait: 100 * ms}}}, s, nil)
+	g := New(Plan{Slots: 1, Connections: 3, Workloads: []Workload{{SessionWait: 100 * ms, NoServerWait: 10_000 * ms}}}, s, nil)
 	s.idle[2] = 1
 	g.Admit(0, &Waiter{Key: 2})
 	s.set(1, false, true)
 	g.Admit(0, &Waiter{Key: 1, Want: Session})
-	if next, _ := g.Fire(0, nil); next != never {
+	if next, _ := g.Fire(0, nil); next != 10_100*ms {
 		t.Fatal(next)
 	}
 	s.set(1, false, false)

@@ -91,6 +91,16 @@
 // it stands still as well, and another limit holds, NoServerWait. Deadlines do
 // not stand still.
 //
+// Nobody waits for longer than both limits together, whatever the mode and the policy: where
+// servers die as soon as they are open the clock would stand still for ever. Time under a pause
+// does not count, which an operator ends, or else clients leave; nor does a wait for a slot alone
+// need that bound, as its clock does not stand still. Whoever was granted a server that ended before
+// it served, and comes Again, goes on with the same wait. The refusal that the bound makes is
+// NoServer if the clock stood still for at least half of the wait: it is servers that were lacking,
+// and what is wrong with them is in the log. If the wait was for a slot for most of the time it is
+// QueueAge, as it would have been soon. QueueAge for both would send the engineer who is woken to
+// the slots, of which some were idle.
+//
 // # Cost
 //
 // Tables grow with the workloads, with the keys, with the combinations of them
@@ -109,7 +119,7 @@
 //     returned true.
 //   - A waiter is granted only while younger than its limit and in time for its
 //     deadline, and is refused when it reaches them, not when its turn would have
-//     come.
+//     come; and in any case when it has waited for its limit and NoServerWait, pauses aside.
 //   - Of the grants that it could have had, a class that waits gets at least one
 //     of every 24.
 //   - The queue is bounded, but for paused keys, whose bound is the number of

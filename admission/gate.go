@@ -79,6 +79,9 @@ type Gate struct {
 	hasMoved bool // moved is the time of a move
 	moves    uint64
 	drain    drainRate
+
+	ends  heap[*flow]   // of side.warm, by the time when the first waiter is refused in any case
+	again heap[*Waiter] // whose waits go on with others, by the time when they are refused in any case
 }
 
 // New returns a gate over s. rnd returns numbers in [0, 1) and spreads the
@@ -89,6 +92,8 @@ func New(p Plan, s Supply, rnd func() float64) *Gate {
 	}
 	g := &Gate{supply: s, rnd: rnd, flows: make(map[flowName]*flow), budget: mostEvicted}
 	g.byTime = heap[*flow]{less: earlier, place: func(f *flow) *int32 { return &f.inTime }}
+	g.ends = heap[*flow]{less: func(a, b *flow) bool { return a.end < b.end }, place: func(f *flow) *int32 { return &f.inEnds }}
+	g.again = heap[*Waiter]{less: func(a, b *Waiter) bool { return a.end < b.end }, place: func(w *Waiter) *int32 { return &w.inAgain }}
 	g.sheds = heap[*flow]{less: func(a, b *flow) bool { return a.shed < b.shed }, place: func(f *flow) *int32 { return &f.inShed }}
 	g.late = heap[*Waiter]{less: func(a, b *Waiter) bool { return a.late < b.late }, place: func(w *Waiter) *int32 { return &w.inLate }}
 	g.stands = heap[*rank]{less: func(a, b *rank) bool { return a.lookAt < b.lookAt }, place: func(r *rank) *int32 { return &r.inStands }}
@@ -142,6 +147,9 @@ func (g *Gate) Admit(now int64, w *Waiter) Verdict {
 	}
 	g.tick(now)
 	w.arrived, w.start = now, 0
+	if w.again, w.goesOn = w.goesOn, false; !w.again {
+		w.begins = 0
+	}
 	g.grow(int(w.Workload) + 1)
 	if g.draining && !w.Begun {
 		return g.refusal(now, w, Draining)
@@ -352,6 +360,7 @@ func (g *Gate) Unsupplied(now int64, k Key, out []Verdict) []Verdict {
 // Refuse accounts for a refusal that the caller has decided on, of w, which does not wait.
 func (g *Gate) Refuse(now int64, w *Waiter, r Reason) Verdict {
 	g.tick(now)
+	w.goesOn = false
 	return g.refusal(now, w, r)
 }
 
@@ -392,6 +401,7 @@ func (g *Gate) Reconfigure(now int64, p Plan, out []Verdict) []Verdict {
 		}
 	}
 	g.side[sessions].see()
+	g.rebind()
 	for k := range g.keys {
 		for f := g.keys[k].flows; f != nil; f = f.next {
 			if f.line.load != nil {

@@ -120,6 +120,7 @@ func (g *Gate) forget(f *flow) {
 		f.nextRank.prevRank = f.prevRank
 	}
 	g.byTime.put(f, false)
+	g.ends.put(f, false)
 	g.sheds.put(f, false)
 	f.line.warm.put(f, false)
 	delete(g.flows, f.name)
@@ -145,12 +146,16 @@ func (g *Gate) enter(now int64, w *Waiter) {
 	g.relive(w)
 	f := g.flow(now, l, w)
 	w.start += g.clock(now, f)
+	w.begins += now
 	l.insert(w, f)
 	if l.policy == Guard {
 		g.book.join(f, w)
 	}
 	if f.served() {
 		g.keys[w.Key].waiting++
+	}
+	if w.again {
+		g.bind(w)
 	}
 	g.place(f)
 	g.schedule(f)
@@ -200,6 +205,9 @@ func (g *Gate) exit(w *Waiter) {
 		g.probes--
 	}
 	g.late.put(w, false)
+	if w.again {
+		g.again.put(w, false)
+	}
 	g.unlink(w, mainLine)
 	if served {
 		g.keys[w.Key].waiting--

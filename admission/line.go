@@ -86,6 +86,9 @@ type flow struct {
 	stood  int64 // how long its clock had stood still
 	since  int64 // until then,
 	ableAt int64 // and how long its line could have had a permit
+
+	end    int64 // when its first waiter is refused in any case, while its key is warming
+	inEnds int32 // place in the gate's heap of these
 }
 
 // served reports whether the flow's waiters need a server and are not those of

@@ -183,7 +183,7 @@ func (n *naive) ages(w *Waiter, kind int) uint64 {
 // compared with.
 func (n *naive) follow(v Verdict) bool {
 	w, kind := n.pick()
-	if w != v.W { // among several grants at a time, a queue may have begun or ceased to stand
+	if w != v.W || kind == probes && !v.Ticket.Lane { // among several grants at a time, a queue may have begun or ceased to stand
 		n.flip = true
 		w, kind = n.pick()
 		n.flip = false

@@ -67,6 +67,7 @@ func (g *Gate) pause(now int64, k Key) {
 		}
 		for w := f.first; w != nil; w = w.places[ofFlow+mainLine].next {
 			w.start -= g.clock(now, f)
+			w.begins -= now
 			all = append(all, w)
 		}
 	}

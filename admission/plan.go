@@ -33,7 +33,8 @@ type Workload struct {
 	// 2 s, or 60 s if Patient.
 	MaxWait int64
 	// NoServerWait is the longest time, in ns, that somebody waits whose
-	// database is away, as the supply tells by Downer; 0 or less = MaxWait.
+	// database is away, as the supply tells by Downer; 0 or less = MaxWait. It is also the most by
+	// which somebody may wait for longer than his limit because his clock stands still, pauses aside.
 	NoServerWait int64
 	// SessionWait is the longest time in the queue for a server to keep, in ns;
 	// 0 or less = 10 s.

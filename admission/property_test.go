@@ -37,7 +37,11 @@ func (w *world) step() {
 		w.come(w.key())
 	case 7, 8, 9:
 		if len(w.running) > 0 {
-			w.end(rapid.IntRange(0, len(w.running)-1).Draw(w.t, "which"), rapid.IntRange(0, 3).Draw(w.t, "back") > 0)
+			i, how := rapid.IntRange(0, len(w.running)-1).Draw(w.t, "which"), rapid.IntRange(0, 4).Draw(w.t, "back")
+			x := w.running[i]
+			if w.end(i, how > 1); how == 0 && x.Want != Slot {
+				w.retry(x)
+			}
 		}
 	case 10:
 		if len(w.waiting) > 0 {
@@ -79,6 +83,11 @@ func (w *world) pass() {
 	}
 	d := rapid.SampledFrom([]int64{1, ms / 10, ms, 7 * ms, 40 * ms, 120 * ms, 700 * ms}).Draw(w.t, "time")
 	w.now += d
+	for _, x := range w.waiting {
+		if !w.g.Paused(x.Key) {
+			w.state[x].counted += d
+		}
+	}
 	_, w.out = w.g.Fire(w.now, w.out)
 	if len(w.out) > 0 && w.now < next {
 		w.t.Fatalf("%+v, %d before its time", w.out[0], next-w.now)

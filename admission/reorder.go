@@ -43,6 +43,7 @@ func (g *Gate) reorder(now int64, p Plan) (m moving) {
 	}
 	for _, w := range m.waiters {
 		w.start -= g.clock(now, w.flows[mainLine])
+		w.begins -= now
 		g.exit(w)
 	}
 	for _, r := range emptied {

@@ -301,20 +301,30 @@ func (g *Gate) turnStanding(now int64, r *rank, on bool) {
 	r.line.side.settle(r.line)
 }
 
-// limit is the longest wait of a flow.
-func (f *flow) limit() int64 {
-	d, r := f.line.load, f.rank
+// longest is the longest wait of a flow by its plan, on its clock.
+func (f *flow) longest() int64 {
+	d := f.line.load
 	if f.line == &d.lines[sessions] {
 		return d.plan.SessionWait
 	}
+	most := d.maxWait(f.rank.index)
 	if f.probe { // a pool that does not get its answer opens new connections
-		return max(d.maxWait(r.index), defaultMaxWait)
+		most = max(most, defaultMaxWait)
 	}
-	if f.line.policy == CoDel && r.on {
+	return most
+}
+
+// limit is what is left of that while its queue stands.
+func (f *flow) limit() int64 {
+	d, r := f.line.load, f.rank
+	switch {
+	case f.probe || f.line == &d.lines[sessions]:
+		return f.longest()
+	case f.line.policy == CoDel && r.on:
 		return min(d.plan.MaxWait, codelWait)
 	}
 	most := d.maxWait(r.index)
-	if d.plan.Mode == Enforce {
+	if d.plan.Mode == Enforce && r.on {
 		most = min(most, f.shedAt())
 	}
 	return most

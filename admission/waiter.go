@@ -71,6 +71,8 @@ type Waiter struct {
 	seq     uint64   // order of arrival at this gate
 	halted  bool     // its key is paused: it stands in no line
 	would   bool     // it was counted in ClassStats.Would
+	goesOn  bool     // its next wait goes on with the last,
+	again   bool     // and this one does with the one before
 	flows   [2]*flow // in its workload's line, and in the lane
 	places  [allPlaces]place
 
@@ -83,6 +85,9 @@ type Waiter struct {
 	late     int64 // when it is too late for its deadline
 	inLate   int32 // place in the gate's heap of those
 	inHalted int32 // place in its workload's heap of the halted
+	inAgain  int32 // place in the gate's heap of those who wait again,
+	end      int64 // by when it is refused in any case then
+	begins   int64 // when it came into its line less what it had waited before, by real time, on which only a pause stands still; paused: minus that
 }
 
 // Waiting reports whether w stands in a queue: Admit answered Queued and no

@@ -77,6 +77,7 @@ type world struct {
 	running []*Waiter
 	ordered bool // the naive gate follows
 	drained bool
+	admits  int
 	crowded bool // all come to one workload under the guard, which has too much to do
 }
 
@@ -85,7 +86,8 @@ type state struct {
 	at      int64 // when it came
 	granted int64
 	ticket  Ticket
-	muddled bool // its clock may have stood still, or its limit have changed
+	muddled bool  // its clock may have stood still, or its limit have changed
+	counted int64 // what counts towards its bound: but for pauses, also of its waits before
 }
 
 func newWorld(t *rapid.T) *world {
@@ -170,8 +172,14 @@ func (w *world) waiter() *Waiter {
 }
 
 func (w *world) admit() {
-	x := w.waiter()
-	w.state[x] = &state{at: w.now, muddled: w.muddy(x)}
+	w.ask(w.waiter(), 0)
+}
+
+// ask admits x, which has waited for so long already for the same.
+func (w *world) ask(x *Waiter, before int64) {
+	x.seq = 0
+	w.admits++
+	w.state[x] = &state{at: w.now, muddled: w.muddy(x), counted: before}
 	v := w.g.Admit(w.now, x)
 	out := w.g.Displaced(nil)
 	w.n.mixed = w.n.mixed || x.Want == Transaction && (!w.drained)
@@ -257,16 +265,7 @@ func (w *world) granted(v Verdict) {
 		w.n.take(x, kind)
 	}
 	waited := w.now - s.at
-	limit := p.MaxWait
-	if c := p.ClassWait[x.class]; c > 0 && p.Policy == Guard {
-		limit = c
-	}
-	switch {
-	case x.Want == Session:
-		limit = p.SessionWait
-	case x.Probe:
-		limit = max(limit, defaultMaxWait)
-	}
+	limit := w.limit(x)
 	knows := p.Policy == FIFODeadline || p.Policy == Bounded || p.Policy == LIFODeadline || p.Policy == Guard && p.Mode == Enforce
 	switch {
 	case v.Waited != waited:
@@ -275,6 +274,8 @@ func (w *world) granted(v Verdict) {
 		w.t.Fatalf("granted to %s, whose key is paused", name(x))
 	case !s.muddled && waited > 0 && waited >= limit:
 		w.t.Fatalf("granted to %s, which has waited for %d of %d", name(x), waited, limit)
+	case waited > 0 && s.counted >= w.bound(x):
+		w.t.Fatalf("granted to %s, which has waited for %d of at most %d", name(x), s.counted, w.bound(x))
 	case x.Want != Session && knows && x.Deadline != 0 && w.now > x.Deadline:
 		w.t.Fatalf("granted to %s after its deadline", name(x))
 	case x.Want != Session && knows && x.Deadline != 0 && waited > 0 && w.now+x.needs > x.Deadline:
@@ -283,6 +284,30 @@ func (w *world) granted(v Verdict) {
 	w.limits(v)
 	s.granted, s.ticket = w.now, v.Ticket
 	w.running = append(w.running, x)
+}
+
+// limit is the longest wait of x by the plan.
+func (w *world) limit(x *Waiter) int64 {
+	p := w.g.plan.Workloads[x.Workload]
+	limit := p.MaxWait
+	if c := p.ClassWait[x.class]; c > 0 && p.Policy == Guard {
+		limit = c
+	}
+	switch {
+	case x.Want == Session:
+		return p.SessionWait
+	case x.Probe:
+		return max(limit, defaultMaxWait)
+	}
+	return limit
+}
+
+// bound is how long x may wait in any case, but for pauses.
+func (w *world) bound(x *Waiter) int64 {
+	if x.Want == Slot {
+		return w.limit(x)
+	}
+	return w.limit(x) + w.g.plan.Workloads[x.Workload].NoServerWait
 }
 
 // limits verifies that no more run than may.
@@ -369,6 +394,9 @@ func (w *world) verify() {
 		if !x.Waiting() {
 			w.t.Fatalf("%s was forgotten", name(x))
 		}
+		if s := w.state[x]; s.counted >= w.bound(x) && s.at < w.now && !w.g.Paused(x.Key) {
+			w.t.Fatalf("%s still waits, after %d of at most %d", name(x), s.counted, w.bound(x))
+		}
 	}
 	for _, d := range w.g.loads {
 		for i := range d.lines[slots].ranks {
@@ -414,6 +442,14 @@ func (w *world) end(i int, back bool) {
 	}
 }
 
+// retry has x, whose server has ended, ask for another one.
+func (w *world) retry(x *Waiter) {
+	w.deliver()
+	x.Again(w.now)
+	w.ask(x, w.state[x].counted+w.now-w.state[x].granted)
+	w.verify()
+}
+
 // empty takes everybody away and verifies that nothing is left of them.
 func (w *world) empty() {
 	w.resume([]Key{0, 1, 2, 3})
@@ -436,7 +472,7 @@ func (w *world) empty() {
 	for _, n := range st.Refused {
 		ended += n
 	}
-	if ended != uint64(len(w.state)) {
-		w.t.Fatalf("%d have come, %d have ended", len(w.state), ended)
+	if ended != uint64(w.admits) {
+		w.t.Fatalf("%d have come, %d have ended", w.admits, ended)
 	}
 }

@@ -11,6 +11,7 @@ import (
 // clock is how long a session waits, as the model counts it.
 type clock struct {
 	counted int64 // of the limit
+	bounded int64 // but for pauses
 	away    int64 // on end, that its database was away
 	awayAt  int64 // when it went away, seen after any call, or when the session came after that
 	wasAway bool
@@ -39,6 +40,9 @@ func (w *world) tick(dt int64) {
 	}
 	for _, s := range w.sessions {
 		k := s.w.Key
+		if s.waiting && !w.isPaused(k) {
+			s.bounded += dt
+		}
 		switch {
 		case !s.waiting:
 		case w.isPaused(k):
@@ -76,17 +80,26 @@ func (w *world) limit(s *session) int64 {
 	return w.workload(s).MaxWait
 }
 
+// bound is how long s may wait in any case, but for pauses.
+func (w *world) bound(s *session) int64 {
+	if s.w.Want == admission.Slot {
+		return w.limit(s)
+	}
+	return w.limit(s) + w.workload(s).NoServerWait
+}
+
 // checkClock: nobody is refused before its time, nor granted after it.
 func (w *world) checkClock(s *session, v admission.Verdict) {
 	switch {
 	case v.Waited != w.now-s.w.Arrived():
 		w.failf("session %d waited %d, not %d", s.id, w.now-s.w.Arrived(), v.Waited)
-	case v.Reason == admission.QueueAge && s.counted < w.limit(s):
+	case v.Reason == admission.QueueAge && s.counted < w.limit(s) && s.bounded < w.bound(s):
 		w.failf("session %d: refused for age after %d of %d", s.id, s.counted, w.limit(s))
 	case v.Reason == admission.NoServer && w.set.Failing(s.w.Key) && s.counted >= w.limit(s): // others have its servers
+	case v.Reason == admission.NoServer && s.bounded >= w.bound(s):
 	case v.Reason == admission.NoServer && !w.hopeless && s.away < w.workload(s).NoServerWait:
 		w.failf("session %d: no server after %d of %d", s.id, s.away, w.workload(s).NoServerWait)
-	case v.Outcome == admission.Granted && s.counted >= w.limit(s):
+	case v.Outcome == admission.Granted && (s.counted >= w.limit(s) || s.bounded >= w.bound(s)):
 		w.failf("session %d was granted after %d of %d: %+v, now %d, %+v", s.id, s.counted, w.limit(s), v, w.now, s)
 	}
 }
@@ -106,6 +119,7 @@ func (w *world) checkFired(next int64) {
 		case served && w.lacksOnlyServer(s):
 			left = math.MaxInt64 - w.now
 		}
+		left = min(left, w.bound(s)-s.bounded)
 		if left <= 0 || next > w.now+left {
 			w.failf("session %d has waited %d of %d, %d left, to be fired in %d", s.id, s.counted, w.limit(s), left, next-w.now)
 		}

@@ -66,7 +66,7 @@ func workloadFields(w *Workload) []Field {
 		}, values.Boolean(&w.Patient)},
 		{Key{
 			Name: "no_server_wait", Default: `"2s"`,
-			Doc: "How long clients wait for a Postgres that cannot be reached. \"0s\" refuses at once.",
+			Doc: "How long clients wait for a Postgres that cannot be reached. \"0s\" refuses at once. The clock of max_wait stands still meanwhile, and while servers are being opened; but nobody waits for longer than max_wait (a login in session mode: session_wait) and this together, a PAUSE not counted.",
 		}, values.Period(&w.NoServerWait, 0, time.Hour)},
 		{Key{
 			Name: "session_wait", Default: `"10s"`,

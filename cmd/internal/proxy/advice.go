@@ -23,7 +23,7 @@ func Advice(reason string) string {
 	case "pins":
 		return "As many sessions as max_pinned of their workload allows have said LISTEN, or left temporary tables, locks or the like, and so keep a server. SHOW PINS says who; raise max_pinned, or give them a workload with pool_mode = \"session\"."
 	case "no_server":
-		return "pgweir can't log in to Postgres. Its log has the server's own words (msg=\"login to server failed\"), and so have SHOW UPSTREAMS and the DETAIL of the error."
+		return "pgweir can't log in to Postgres, or its servers die again and again. Its log has the server's own words (msg=\"login to server failed\"), and so have SHOW UPSTREAMS and the DETAIL of the error."
 	case "max_client_conn":
 		return "Too many client sessions. Raise max_client_conn (and ulimit -n), or make the applications' pools smaller."
 	case "max_clients":

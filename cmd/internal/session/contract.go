@@ -59,7 +59,7 @@ var contract = [...]Term{
 	admission.NoServer: {
 		Reason: "no_server", Code: codeFull, Severity: severityKept, Retry: RetryYes, Login: wire.CodeCannotConnectNow, Queued: true,
 		Message: "pgweir: no server connection could be made to the database",
-		When:    "no server could be opened within `no_server_wait`",
+		When:    "no server could be opened within `no_server_wait`, or they came and went until `max_wait` + `no_server_wait` were over",
 	},
 	admission.Draining: {
 		Reason: "draining", Code: wire.CodeAdminShutdown, Severity: severityEnded, Retry: RetryYes, Advice: adviceReconnect,

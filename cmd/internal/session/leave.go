@@ -101,6 +101,7 @@ func (cl *Client) CancelRequest(now int64, done func()) {
 	case cl.ended || cl.login:
 		done()
 	case cl.unpark():
+		cl.wait.Arrive(now) // what comes next is another request
 		cl.link.Refuse(userCancel)
 		cl.resume(stopParked)
 		done()

@@ -538,20 +538,6 @@ func (sv *Server) broken(why Reason, now int64) {
 	}
 }
 
-// mostReplaced is how many servers in a row may end before a client has sent anything to
-// them, until it is told. Some do when Postgres is restarted; where all do, Postgres lets
-// nobody work, and the client would come back for ever.
-const mostReplaced = 10
-
-// again notes that a server has ended before the client sent anything to it. Its request is
-// read again, and asks for another one, or is refused.
-func (cl *Client) again(now int64) {
-	if cl.replaced++; cl.replaced >= mostReplaced {
-		cl.replaced = 0
-		cl.refused(cl.core.gate.Refuse(now, &cl.wait, admission.NoServer), now)
-	}
-}
-
 // shut starts the end of the connection: Terminate if the server would read it,
 // then the end of our side. The place is free when its side has ended too.
 func (sv *Server) shut(now int64) {

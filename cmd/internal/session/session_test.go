@@ -277,6 +277,50 @@ func TestServersThatEndAtOnce(t *testing.T) {
 	}
 }
 
+// Nor for longer than max_wait and no_server_wait, which are 2 s each: what it waits for one server
+// after the other counts together.
+func TestServersThatEndAtOnceTakeNoLongerThanOneWait(t *testing.T) {
+	const begin, step = int64(10e9), int64(50e6)
+	l := newLab(t)
+	l.core.Retire(2, func(*Server) bool { return true })
+	l.server.Gone(2)
+	l.client.link = *relay.NewClient(l.core.shared, l.client.info.group, relay.NewParams([]relay.Param{{Name: "work_mem", Value: "1MB"}}))
+	ask := wire.AppendQuery(nil, "select 1")
+	servers, dialled := 0, begin // and when the last was asked for
+	for now := begin; ; now += step {
+		if now > begin+60e9 {
+			t.Fatalf("%d servers, and it still waits", servers)
+		}
+		l.core.Fire(now)
+		l.client.Data(ask, now)
+		if len(l.env.refused) > 0 {
+			if now != begin+4e9 || l.env.refused[0] != admission.NoServer || servers < 3 || servers >= mostReplaced {
+				t.Fatalf("refused after %d ms and %d servers: %v", (now-begin)/1e6, servers, l.env.refused)
+			}
+			break
+		}
+		if len(l.env.dials) == servers+1 || now < dialled+int64(700e6) { // the lab has opened one
+			continue
+		}
+		sv := l.env.dials[servers+1]
+		l.core.Dialed(now, sv, &sink{}, []relay.Param{{Name: "server_version", Value: "15"}}, nil, false)
+		l.client.Data(ask, now) // its settings go ahead
+		sv.Gone(now)
+		l.client.Data(ask, now)
+		servers, dialled = servers+1, now
+	}
+	if l.client.ended {
+		t.Fatal("its session has ended")
+	}
+	// The next request has a wait of its own.
+	l.env.refused = nil
+	l.client.Data(ask, begin+5e9)
+	l.core.Fire(begin + 8e9)
+	if len(l.env.refused) != 0 {
+		t.Fatal("the next is refused at once")
+	}
+}
+
 // Of many cancel requests for one statement one goes to Postgres at a time, and one after
 // it: the first may have been too early. Trap 34.
 func TestManyCancels(t *testing.T) {
