@@ -53,8 +53,8 @@ func TestBookFile(t *testing.T) {
 	var log bytes.Buffer
 	f.Attach(slog.New(slog.NewTextHandler(&log, nil)))
 	now := time.Now()
-	f.now = func() time.Time { return now }
-	f.looked = now
+	f.file.now = func() time.Time { return now }
+	f.file.looked = now
 	password := func() string {
 		s, _ := f.Current().Lookup("app")
 		return s.Plain

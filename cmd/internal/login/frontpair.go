@@ -105,50 +105,16 @@ func (s *boundedSigner) Sign(rand io.Reader, digest []byte, opts crypto.SignerOp
 	return slowSigner{s.Signer, s.t.cpu}.Sign(rand, digest, opts)
 }
 
-// stamps are those of certificate, key and authorities.
-type stamps [3]stamp
-
-func stampsOf(o *TLSOptions) (s stamps) {
-	for i, name := range []string{o.CertFile, o.KeyFile, o.CAFile} {
-		s[i] = stampOf(name)
-	}
-	return s
-}
-
-// current is the pair in use, after a look at the files if the last one was long ago. One
-// goroutine at a time looks; the others take what there is.
-func (t *TLS) current() *pair {
-	if t.mu.TryLock() {
-		defer t.mu.Unlock()
-		if now := t.now(); now.Sub(t.looked) >= lookEvery {
-			t.looked = now
-			t.lookLocked()
-		}
-	}
-	return t.pair.Load()
-}
-
-// lookLocked takes changed files into use. Files that are just being written may make no
-// sense yet, so those that failed are tried again each time; the log has it once.
-func (t *TLS) lookLocked() {
-	s := stampsOf(&t.o)
-	if s == t.seen && t.failed == nil {
-		return
-	}
-	changed := s != t.seen
-	t.seen = s // taken before the files are read: what changes meanwhile is seen next time
-	p, err := t.load()
-	if t.failed = err; err == nil {
-		t.pair.Store(p)
+// changed takes note of what became of files that have changed.
+func (t *TLS) changed(p *pair, err error) {
+	if err == nil {
 		t.count.Loaded.Add(1)
 		t.log.Info("certificate read again", "file", t.o.CertFile, "not_after", p.leaf.NotAfter)
 		return
 	}
-	if changed {
-		t.count.LoadFailed.Add(1)
-		t.log.Error("changed certificate can't be used, the one before stays", "error", err,
-			"what_to_do", "make cert_file, key_file and ca_file fit together; they are tried again without a reload", "not_after", t.pair.Load().leaf.NotAfter)
-	}
+	t.count.LoadFailed.Add(1)
+	t.log.Error("changed certificate can't be used, the one before stays", "error", err,
+		"what_to_do", "make cert_file, key_file and ca_file fit together; they are tried again without a reload", "not_after", t.files.value.Load().leaf.NotAfter)
 }
 
 // CertificateState is what is known of the certificate in use.
@@ -159,8 +125,6 @@ type CertificateState struct {
 
 // Certificate looks at the files, as a handshake does, and tells about them.
 func (t *TLS) Certificate() CertificateState {
-	p := t.current()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return CertificateState{NotAfter: p.leaf.NotAfter, Stale: t.failed}
+	p := t.files.current()
+	return CertificateState{NotAfter: p.leaf.NotAfter, Stale: t.files.stale()}
 }

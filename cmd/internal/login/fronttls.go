@@ -9,10 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/scram"
@@ -61,25 +59,16 @@ type TLS struct {
 	count *TLSCount
 	log   *slog.Logger
 	below func(net.Conn) net.Conn
-	pair  atomic.Pointer[pair]
-	now   func() time.Time
-
-	mu     sync.Mutex
-	looked time.Time
-	seen   stamps // of the files that were read last
-	failed error  // nil: they are in use
+	files watched[pair]
 }
 
 // NewTLS reads the files. Mode is not TLSDisable. The error names the file.
 func NewTLS(o TLSOptions) (*TLS, error) {
-	t := &TLS{o: o, count: &TLSCount{}, log: slog.New(slog.DiscardHandler), now: time.Now}
-	t.seen = stampsOf(&o)
-	p, err := t.load()
-	if err != nil {
+	t := &TLS{o: o, count: &TLSCount{}, log: slog.New(slog.DiscardHandler)}
+	t.files.changed = t.changed
+	if err := t.files.open(t.load, o.CertFile, o.KeyFile, o.CAFile); err != nil {
 		return nil, err
 	}
-	t.pair.Store(p)
-	t.looked = t.now()
 	return t, nil
 }
 
@@ -114,7 +103,7 @@ type secured struct {
 // server makes a TLS connection of conn, of which first has been read already. The
 // connection is returned also with an error: nothing can be said on conn itself any more.
 func (t *TLS) server(conn net.Conn, first []byte) (secured, error) {
-	p := t.current()
+	p := t.files.current()
 	if len(first) > 0 {
 		conn = &replay{conn, bytes.NewReader(first)}
 	}

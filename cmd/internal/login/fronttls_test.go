@@ -482,8 +482,8 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	var log bytes.Buffer
 	x.Attach(nil, &TLSCount{}, slog.New(slog.NewTextHandler(&log, nil)), nil)
 	clock := time.Now()
-	x.now = func() time.Time { return clock }
-	serial := func() string { return x.current().leaf.SerialNumber.String() }
+	x.files.now = func() time.Time { return clock }
+	serial := func() string { return x.files.current().leaf.SerialNumber.String() }
 	first := serial()
 
 	issue(t, a, "server", certs.Options{})
@@ -535,7 +535,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock = clock.Add(lookEvery)
-	if x.current().config.ClientCAs == nil || x.Certificate().Stale == nil {
+	if x.files.current().config.ClientCAs == nil || x.Certificate().Stale == nil {
 		t.Error("the authorities are gone")
 	}
 }
