@@ -30,18 +30,20 @@ func layers() map[string]layer {
 	core := []string{"wire", "wire/scram", "wire/sqltext", "wire/relay", "admission", "admission/quota", "costlimit", "pool", "config", "config/schema", "config/values"}
 	front := append(slices.Clone(core), "admission/fleet", "admission/fleet/pgstore", "config/pgbouncer",
 		"cmd/internal/loop", "cmd/internal/session", "cmd/internal/login", "cmd/internal/login/hba", "cmd/internal/login/roster", "cmd/internal/upstream")
-	over := append(slices.Clone(front), "cmd/internal/proxy")
+	shown := []string{"wire", "admission", "config/values", "cmd/internal/session", "cmd/internal/control", "cmd/internal/state"}
+	over := append(slices.Clone(front), "cmd/internal/control", "cmd/internal/state", "cmd/internal/proxy")
 	top := append(slices.Clone(over), "cmd/internal/console", "cmd/internal/status",
 		"cmd/internal/bench", "cmd/internal/bench/report", "cmd/internal/bench/stage", "cmd/internal/bench/scenario", "cmd/internal/bench/experiment",
 		"cmd/internal/sim", "cmd/internal/simulate", "cmd/internal/demo", "cmd/internal/sibling")
 	return map[string]layer{
-		"wire/scram":        {level: 0},
-		"wire/sqltext":      {level: 0},
-		"admission":         {level: 0},
-		"admission/quota":   {level: 0},
-		"costlimit":         {level: 0},
-		"cmd/internal/loop": {level: 0},
-		"config/document":   {level: 0},
+		"wire/scram":           {level: 0},
+		"wire/sqltext":         {level: 0},
+		"admission":            {level: 0},
+		"admission/quota":      {level: 0},
+		"costlimit":            {level: 0},
+		"cmd/internal/loop":    {level: 0},
+		"cmd/internal/control": {level: 0},
+		"config/document":      {level: 0},
 
 		"cmd/internal/login/hba": {level: 0},
 
@@ -65,12 +67,14 @@ func layers() map[string]layer {
 		"cmd/internal/upstream":     {level: 4, may: append(slices.Clone(core), "cmd/internal/login")},
 		"cmd/internal/login/roster": {level: 4, may: []string{"cmd/internal/login"}},
 
+		"cmd/internal/state": {level: 4, may: []string{"admission", "cmd/internal/loop", "cmd/internal/session", "cmd/internal/login/roster"}},
+
 		"cmd/internal/sibling": {level: 4, may: []string{"wire"}},
 		"cmd/internal/sim":     {level: 4, may: append(slices.Clone(core), "cmd/internal/session", "wire/wiretest"), test: true},
 
-		"cmd/internal/proxy":    {level: 5, may: front},
-		"cmd/internal/console":  {level: 5, may: over},
-		"cmd/internal/status":   {level: 5, may: over},
+		"cmd/internal/proxy":    {level: 5, may: append(slices.Clone(front), "cmd/internal/control", "cmd/internal/state")},
+		"cmd/internal/console":  {level: 5, may: shown},
+		"cmd/internal/status":   {level: 5, may: shown},
 		"cmd/internal/simulate": {level: 5, may: core},
 		"cmd/internal/bench":    {level: 5, may: core},
 

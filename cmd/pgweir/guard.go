@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/console"
+	"github.com/pgweir/pgweir/cmd/internal/control"
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
 	"github.com/pgweir/pgweir/cmd/internal/status"
 	"github.com/pgweir/pgweir/config"
@@ -38,7 +39,7 @@ type guard struct {
 }
 
 // Reload implements proxy.Configurator.
-func (g *guard) Reload(ctx context.Context) ([]proxy.Change, []proxy.Problem) {
+func (g *guard) Reload(ctx context.Context) ([]control.Change, []control.Problem) {
 	_ = status.Notify(status.Reloading()) // without systemd there is nobody to tell
 	defer func() { _ = status.Notify("READY=1") }()
 	g.mu.Lock()
@@ -47,7 +48,7 @@ func (g *guard) Reload(ctx context.Context) ([]proxy.Change, []proxy.Problem) {
 }
 
 // Set implements proxy.Configurator.
-func (g *guard) Set(ctx context.Context, key, value string) ([]proxy.Change, []proxy.Problem) {
+func (g *guard) Set(ctx context.Context, key, value string) ([]control.Change, []control.Problem) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	set := maps.Clone(g.set)
@@ -60,7 +61,7 @@ func (g *guard) Set(ctx context.Context, key, value string) ([]proxy.Change, []p
 
 // change puts what a text, or the file if it is empty, and set say into force, or nothing.
 // The caller holds mu.
-func (g *guard) change(ctx context.Context, set map[string]string, text, by string) ([]proxy.Change, []proxy.Problem) {
+func (g *guard) change(ctx context.Context, set map[string]string, text, by string) ([]control.Change, []control.Problem) {
 	c, text, problems := g.source.read(set, text)
 	var s *proxy.Settings
 	if len(problems) == 0 {
@@ -79,7 +80,7 @@ func (g *guard) change(ctx context.Context, set map[string]string, text, by stri
 		return nil, forPeople(problems)
 	}
 	if err := g.Apply(ctx, s); err != nil {
-		return nil, []proxy.Problem{{Text: "not applied: " + err.Error()}}
+		return nil, []control.Problem{{Text: "not applied: " + err.Error()}}
 	}
 	changes := g.changes(c, by)
 	g.config, g.text, g.set = c, text, set
@@ -101,9 +102,9 @@ func logProblem(log *slog.Logger, by string, p config.Problem) {
 }
 
 // changes lists what is different in c and logs it.
-func (g *guard) changes(c *config.Config, by string) (list []proxy.Change) {
+func (g *guard) changes(c *config.Config, by string) (list []control.Change) {
 	for _, d := range config.Diff(g.config, c) {
-		list = append(list, proxy.Change{Key: d.Key, Old: d.Old, New: d.New, Restart: d.Restart})
+		list = append(list, control.Change{Key: d.Key, Old: d.Old, New: d.New, Restart: d.Restart})
 		level := slog.LevelInfo
 		if d.Restart {
 			level = slog.LevelWarn
@@ -134,13 +135,13 @@ func (g *guard) warn(c *config.Config, by string) {
 }
 
 // Settings implements proxy.Configurator.
-func (g *guard) Settings() []proxy.Setting {
+func (g *guard) Settings() []control.Setting {
 	g.mu.Lock()
 	c := g.config
 	g.mu.Unlock()
-	var list []proxy.Setting
+	var list []control.Setting
 	for _, s := range c.Settings() {
-		list = append(list, proxy.Setting{
+		list = append(list, control.Setting{
 			Key: s.Key, Value: s.Value, Default: s.Default, Source: s.Source,
 			Reload: s.Reload != config.Restart, Unit: s.Unit, Doc: s.Doc,
 		})
@@ -168,9 +169,9 @@ func (g *guard) factsFor(c *config.Config) map[string]config.Facts {
 }
 
 // forPeople turns problems into what console and HTTP show.
-func forPeople(problems []config.Problem) (list []proxy.Problem) {
+func forPeople(problems []config.Problem) (list []control.Problem) {
 	for _, p := range problems {
-		list = append(list, proxy.Problem{Text: p.Error(), Hint: p.Fix, Where: strings.TrimRight(p.Excerpt, "\n")})
+		list = append(list, control.Problem{Text: p.Error(), Hint: p.Fix, Where: strings.TrimRight(p.Excerpt, "\n")})
 	}
 	return list
 }

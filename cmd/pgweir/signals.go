@@ -6,7 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/control"
 	"github.com/pgweir/pgweir/cmd/internal/status"
 )
 
@@ -30,16 +30,16 @@ func (g *guard) signals(end context.Context, ch <-chan os.Signal) {
 			case syscall.SIGHUP:
 				g.Reload(end)
 			case syscall.SIGTERM:
-				g.leave(proxy.Drain)
+				g.leave(control.Drain)
 			case syscall.SIGINT:
 				if interrupted {
-					g.leave(proxy.Now)
+					g.leave(control.Now)
 				} else {
-					g.leave(proxy.WaitForServers)
+					g.leave(control.WaitForServers)
 				}
 				interrupted = true
 			case syscall.SIGQUIT:
-				g.leave(proxy.Now)
+				g.leave(control.Now)
 			case syscall.SIGUSR1:
 				g.work.Go(func() { _, _ = g.Pause(end, "") }) // it is paused at once; to wait for the rest is nobody's business
 			case syscall.SIGUSR2:
@@ -50,7 +50,7 @@ func (g *guard) signals(end context.Context, ch <-chan os.Signal) {
 }
 
 // leave starts the end of the process.
-func (g *guard) leave(how proxy.Shutdown) {
+func (g *guard) leave(how control.Shutdown) {
 	_ = status.Notify("STOPPING=1") // without systemd there is nobody to tell
 	g.Shutdown(how)
 }

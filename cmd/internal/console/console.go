@@ -5,15 +5,16 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/control"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/wire"
 )
 
 // Guard is the running pgweir that a console shows and controls.
 type Guard interface {
-	proxy.Inspector
-	proxy.Control
-	proxy.Configurator
+	state.Inspector
+	control.Control
+	control.Configurator
 }
 
 // Options are the plain values of a console. The zero value is useful.
@@ -76,7 +77,7 @@ func (c *Console) Run(ctx context.Context) {
 const answerTime = 10 * time.Second
 
 // snapshot asks the guard for its state.
-func (c *Console) snapshot(ctx context.Context) (*proxy.Snapshot, error) {
+func (c *Console) snapshot(ctx context.Context) (*state.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	return c.guard.Snapshot(ctx)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/control"
 	"github.com/pgweir/pgweir/wire"
 )
 
@@ -94,12 +94,12 @@ func (s *session) resume(ctx context.Context, database string) error {
 
 // shutdown starts the end as soon as the answer is out.
 func (s *session) shutdown(arg string) {
-	how := proxy.Now
+	how := control.Now
 	switch arg {
 	case "WAIT_FOR_SERVERS":
-		how = proxy.WaitForServers
+		how = control.WaitForServers
 	case "WAIT_FOR_CLIENTS":
-		how = proxy.WaitForClients
+		how = control.WaitForClients
 	}
 	s.after = append(s.after, func() { s.c.guard.Shutdown(how) })
 }
@@ -107,11 +107,11 @@ func (s *session) shutdown(arg string) {
 // known turns the guard's errors into what an administrator understands.
 func (s *session) known(cmd command, err error) error {
 	switch {
-	case errors.Is(err, proxy.ErrNoDatabase):
+	case errors.Is(err, control.ErrNoDatabase):
 		return fail(wire.CodeInvalidCatalogName, "no such database: %s", shorten(cmd.arg)).because("SHOW DATABASES lists them.")
-	case errors.Is(err, proxy.ErrTooManyNames):
+	case errors.Is(err, control.ErrTooManyNames):
 		return fail(wire.CodeConfigurationLimit, "%s are paused or disabled", err).because("RESUME or ENABLE some of them, or PAUSE everything.")
-	case errors.Is(err, proxy.ErrNoClient):
+	case errors.Is(err, control.ErrNoClient):
 		return fail(wire.CodeUndefinedObject, "no such client: %s", shorten(cmd.arg)).because("SHOW CLIENTS lists them; the column is id.")
 	}
 	return err
@@ -137,7 +137,7 @@ func (s *session) planSet(cmd command) *plan {
 const mostLines = 200
 
 // changed tells what a reload or SET has changed, or why it has changed nothing.
-func (s *session) changed(what string, changes []proxy.Change, problems []proxy.Problem) error {
+func (s *session) changed(what string, changes []control.Change, problems []control.Problem) error {
 	if len(problems) > 0 {
 		return refusedChange(what, problems)
 	}
@@ -160,7 +160,7 @@ func (s *session) changed(what string, changes []proxy.Change, problems []proxy.
 }
 
 // refusedChange is the error with all problems.
-func refusedChange(what string, problems []proxy.Problem) error {
+func refusedChange(what string, problems []control.Problem) error {
 	f := fail("F0000", "%s refused: there is a problem, nothing has changed", what)
 	if len(problems) > 1 {
 		f = fail("F0000", "%s refused: there are %d problems, nothing has changed", what, len(problems))

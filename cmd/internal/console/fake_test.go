@@ -14,7 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pgweir/pgweir/admission"
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/control"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/wire"
 )
 
@@ -27,13 +28,13 @@ const patience = 20 * time.Second
 type fakeGuard struct {
 	mu       sync.Mutex
 	calls    []string
-	snapshot *proxy.Snapshot
-	clients  []proxy.ClientState
-	servers  []proxy.ServerState
-	tenants  []proxy.TenantState
+	snapshot *state.Snapshot
+	clients  []state.Client
+	servers  []state.Server
+	tenants  []state.Tenant
 
-	changes  []proxy.Change
-	problems []proxy.Problem
+	changes  []control.Change
+	problems []control.Problem
 	err      error         // of control calls
 	paused   bool          // what Resume answers
 	blocked  chan struct{} // if not nil, Pause says on it that it waits, and waits for ctx
@@ -53,7 +54,7 @@ func (g *fakeGuard) noted() string {
 	return strings.Join(g.calls, "\n")
 }
 
-func (g *fakeGuard) Snapshot(context.Context) (*proxy.Snapshot, error) {
+func (g *fakeGuard) Snapshot(context.Context) (*state.Snapshot, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.snapshot == nil {
@@ -63,7 +64,7 @@ func (g *fakeGuard) Snapshot(context.Context) (*proxy.Snapshot, error) {
 	return &s, nil
 }
 
-func (g *fakeGuard) Clients(_ context.Context, f func([]proxy.ClientState) error) error {
+func (g *fakeGuard) Clients(_ context.Context, f func([]state.Client) error) error {
 	for i := 0; i < len(g.clients); i += 2 {
 		if err := f(g.clients[i:min(i+2, len(g.clients))]); err != nil {
 			return err
@@ -72,13 +73,13 @@ func (g *fakeGuard) Clients(_ context.Context, f func([]proxy.ClientState) error
 	return nil
 }
 
-func (g *fakeGuard) Servers(context.Context) ([]proxy.ServerState, error) { return g.servers, nil }
+func (g *fakeGuard) Servers(context.Context) ([]state.Server, error) { return g.servers, nil }
 
-func (g *fakeGuard) Tenants(context.Context) ([]proxy.TenantState, error) {
+func (g *fakeGuard) Tenants(context.Context) ([]state.Tenant, error) {
 	return g.tenants, nil
 }
 
-func (g *fakeGuard) Refusals(context.Context) ([]proxy.Refusal, error) { return sampleRefusals(), nil }
+func (g *fakeGuard) Refusals(context.Context) ([]state.Refusal, error) { return sampleRefusals(), nil }
 
 func (g *fakeGuard) Pause(ctx context.Context, db string) (ahead bool, err error) {
 	if err := g.note("Pause(%q)", db); err != nil || g.blocked == nil {
@@ -104,25 +105,25 @@ func (g *fakeGuard) WaitClose(_ context.Context, db string) error {
 	return g.note("WaitClose(%q)", db)
 }
 
-func (g *fakeGuard) Shutdown(how proxy.Shutdown) {
+func (g *fakeGuard) Shutdown(how control.Shutdown) {
 	_ = g.note("Shutdown(%d)", how)
 	if g.shutdown != nil {
 		close(g.shutdown)
 	}
 }
 
-func (g *fakeGuard) Reload(context.Context) ([]proxy.Change, []proxy.Problem) {
+func (g *fakeGuard) Reload(context.Context) ([]control.Change, []control.Problem) {
 	_ = g.note("Reload()")
 	return g.changes, g.problems
 }
 
-func (g *fakeGuard) Set(_ context.Context, key, value string) ([]proxy.Change, []proxy.Problem) {
+func (g *fakeGuard) Set(_ context.Context, key, value string) ([]control.Change, []control.Problem) {
 	_ = g.note("Set(%q, %q)", key, value)
 	return g.changes, g.problems
 }
 
-func (g *fakeGuard) Settings() []proxy.Setting {
-	return []proxy.Setting{
+func (g *fakeGuard) Settings() []control.Setting {
+	return []control.Setting{
 		{Key: "max_client_conn", Value: "500", Default: "10000", Source: "pgweir.toml:3", Doc: "over it: FATAL 53300"},
 		{Key: "http", Value: "127.0.0.1:6433", Default: "127.0.0.1:6433", Source: "default"},
 		{Key: "workload.api.max_wait", Value: "500ms", Default: "2s", Source: "SET", Reload: true, Unit: "duration", Doc: "longest wait for a slot"},
@@ -134,15 +135,15 @@ func noon() time.Time { return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC) }
 
 // sampleGuard has something of everything.
 func sampleGuard() *fakeGuard {
-	traffic := proxy.Traffic{
+	traffic := state.Traffic{
 		Transactions: 1000, Queries: 3000, Assignments: 1100, Received: 50_000, Sent: 900_000, ToServers: 49_000, FromServers: 890_000,
 		ClientParses: 600, ServerParses: 12, Binds: 700, Logins: 41, Refused: 17,
 		TransactionTime: 5 * time.Second, QueryTime: 4500 * time.Millisecond, WaitTime: 1100 * time.Millisecond,
 		Goodput: 980, Wasted: 11, WastedTime: 640 * time.Millisecond,
 	}
-	s := &proxy.Snapshot{
+	s := &state.Snapshot{
 		Now: noon(), Started: noon().Add(-100 * time.Second), Clients: 40, LoggingIn: 2, MaxClients: 500, MaxLogins: 256, Traffic: traffic,
-		Upstreams: []proxy.UpstreamState{
+		Upstreams: []state.Upstream{
 			{
 				Name: "main", Hosts: []string{"10.0.0.5", "10.0.0.6"}, Host: "10.0.0.5", Budget: 65, BudgetSum: "0.7 x (100 - 3 - 0 - 4) = 65",
 				Reserve: 3, Slots: 62, Running: 30, Waiting: 9, MaxWait: 2 * time.Second,
@@ -152,7 +153,7 @@ func sampleGuard() *fakeGuard {
 			},
 			{Name: "reports", Hosts: []string{"/run/postgresql"}, Budget: 5, Slots: 5, Paused: true, Down: true},
 		},
-		Pools: []proxy.PoolState{
+		Pools: []state.Pool{
 			{
 				Upstream: "main", Database: "shop", Role: "app", Mode: "transaction", ClientsActive: 31, ClientsWaiting: 9, ClientsCancel: 1,
 				ServersActive: 30, ServersIdle: 4, ServersLogin: 1, ServersClosing: 2, ServersCancelled: 1,
@@ -160,14 +161,14 @@ func sampleGuard() *fakeGuard {
 			},
 			{Upstream: "reports", Database: "dwh", Role: "reporting", Mode: "session", Paused: true, Down: true, LastError: "connection refused"},
 		},
-		Databases: []proxy.DatabaseState{
+		Databases: []state.Database{
 			{
 				Name: "shop", Upstream: "main", Host: "10.0.0.5", Port: 5432, DBName: "shop", Budget: 65, MinPoolSize: 2, Reserve: 3,
 				ServerLifetime: time.Hour, Mode: "transaction", Clients: 40, Servers: 35, Traffic: traffic,
 			},
 			{Name: "dwh", Upstream: "reports", Host: "/run/postgresql", Port: 5432, DBName: "dwh", ForceUser: "reporting", Budget: 5, Paused: true, Disabled: true},
 		},
-		Roles: []proxy.RoleState{
+		Roles: []state.Role{
 			{
 				Name: "app", Clients: 40, Servers: 35, Mode: "transaction", Traffic: traffic,
 				MaxClass: admission.CriticalPlus, PromoteShare: 0.3, Promoted: 0.312, Demoted: 9, Capped: 4,
@@ -176,25 +177,25 @@ func sampleGuard() *fakeGuard {
 			},
 			{Name: "reporting"},
 		},
-		Rates: []proxy.RateState{
+		Rates: []state.Rate{
 			{Name: "crawlers", Per: "client", Rate: "150/s", Mode: "enforce", Escalation: "block", Passed: 9000, Refused: 340, Keys: 12, Evicted: 3},
 			{Name: "2", Per: "tenant", Rate: "500ms/s", Mode: "dry_run", Escalation: "none", Passed: 700, Would: 7, Keys: 2},
 		},
 		Blocks: sampleBlocks(),
-		Refusals: []proxy.RefusalState{
+		Refusals: []state.RefusalCount{
 			{Reason: "queue_full", Workload: "api", Database: "shop", Role: "app", Application: "batch", Tenant: "acme", N: 3, Last: noon().Add(-time.Hour)},
 			{Reason: "queue_age", Workload: "api", Database: "shop", Role: "app", Application: "web-1", N: 12, Last: noon()},
 			{N: 2},
 		},
-		Turned: []proxy.Count{{Label: "max_client_conn", N: 4}},
-		HBA: []proxy.HBARule{
+		Turned: []state.Count{{Label: "max_client_conn", N: 4}},
+		HBA: []state.HBARule{
 			{Number: 1, File: "/etc/pgweir/pg_hba.conf", Line: 3, Type: "local", Databases: []string{"all"}, Roles: []string{"all"}, Method: "peer", Options: []string{"map=m"}, Matched: 7},
 			{Number: 2, File: "/etc/pgweir/pg_hba.conf", Line: 9, Type: "host", Databases: []string{"shop", "sales"}, Roles: []string{"+staff"}, Address: "10.0.0.0", Netmask: "255.0.0.0", Method: "scram-sha-256"},
 		},
-		Suspects: []proxy.Suspect{{Address: "10.9.8.7", Failures: 5, Delay: 400 * time.Millisecond, Under: 2, Failed: 6, Refused: 1, Last: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}},
-		Memory:   []proxy.MemoryState{{Name: "clients", Size: 1300, Used: 40, Bytes: 52_000}, {Name: "statements", Used: 12, Bytes: 9000}},
+		Suspects: []state.Suspect{{Address: "10.9.8.7", Failures: 5, Delay: 400 * time.Millisecond, Under: 2, Failed: 6, Refused: 1, Last: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}},
+		Memory:   []state.Memory{{Name: "clients", Size: 1300, Used: 40, Bytes: 52_000}, {Name: "statements", Used: 12, Bytes: 9000}},
 	}
-	w := proxy.WorkloadState{
+	w := state.Workload{
 		Name: "api", Upstream: "main", Mode: "transaction", Clients: 38, Share: 0.6, Part: 37.2, Running: 30, Held: 3, Pinned: 1, MaxPinned: 3, Pins: 12, Lent: 2, Borrowed: 0.125,
 		Waiting: 9, MaxWaiting: 1000, MaxWait: 2 * time.Second, Oldest: 1500 * time.Millisecond, DrainRate: 812.345, Granted: 1100, Withdrawn: 5,
 		Traffic: traffic,
@@ -204,25 +205,25 @@ func sampleGuard() *fakeGuard {
 	w.Classes = sampleClasses()
 	w.GrantWaits.Buckets[0], w.GrantWaits.Buckets[11], w.GrantWaits.Buckets[20] = 1000, 90, 10
 	w.RefusalWaits.Buckets[21] = 15
-	s.Workloads = []proxy.WorkloadState{w, {Name: "default", Upstream: "main", Mode: "transaction", Policy: "fifo", Guard: "dry_run"}}
+	s.Workloads = []state.Workload{w, {Name: "default", Upstream: "main", Mode: "transaction", Policy: "fifo", Guard: "dry_run"}}
 	return &fakeGuard{snapshot: s, clients: sampleClients(), servers: sampleServers(), tenants: sampleTenants(), paused: true}
 }
 
-func sampleClasses() []proxy.ClassState {
-	critical := proxy.ClassState{Class: admission.Critical, MaxWait: 2 * time.Second, Waiting: 1, Oldest: 20 * time.Millisecond, Granted: 700, Goodput: 690}
+func sampleClasses() []state.Class {
+	critical := state.Class{Class: admission.Critical, MaxWait: 2 * time.Second, Waiting: 1, Oldest: 20 * time.Millisecond, Granted: 700, Goodput: 690}
 	critical.GrantWaits.Buckets[11] = 700
-	batch := proxy.ClassState{
+	batch := state.Class{
 		Class: admission.SheddablePlus, MaxWait: 500 * time.Millisecond, Waiting: 8, Standing: true,
 		Oldest: 1500 * time.Millisecond, Granted: 400, Goodput: 310,
 	}
 	batch.Refused[admission.QueueAge], batch.Refused[admission.QueueFull] = 12, 3
 	batch.Would[admission.Displaced] = 6
 	batch.RefusalWaits.Buckets[20] = 15
-	return []proxy.ClassState{critical, batch}
+	return []state.Class{critical, batch}
 }
 
-func sampleTenants() []proxy.TenantState {
-	return []proxy.TenantState{
+func sampleTenants() []state.Tenant {
+	return []state.Tenant{
 		{
 			Upstream: "main", Workload: "api", Class: admission.SheddablePlus, Role: "app", Tenant: "crawler", Waiting: 8, Running: 2,
 			Served: 12345 * time.Millisecond, Granted: 400, Refused: 15,
@@ -231,15 +232,15 @@ func sampleTenants() []proxy.TenantState {
 	}
 }
 
-func sampleBlocks() []proxy.BlockState {
-	return []proxy.BlockState{
+func sampleBlocks() []state.Block {
+	return []state.Block{
 		{Address: "10.1.0.9", Role: "app", Level: 2, Since: noon(), Until: noon().Add(20 * time.Second), Blocks: 2, Violations: 340},
 		{Address: "unix", Role: "cron", Level: 0, Since: noon().Add(-time.Hour), Until: noon().Add(-59 * time.Minute), Blocks: 1, Violations: 121},
 	}
 }
 
-func sampleRefusals() []proxy.Refusal {
-	return []proxy.Refusal{
+func sampleRefusals() []state.Refusal {
+	return []state.Refusal{
 		{
 			At: noon().Add(-5 * time.Millisecond), Client: "10.1.0.9:40001", ClientID: 7, Upstream: "main", Database: "shop", Role: "app",
 			Application: "web-1", Workload: "api", Class: "sheddable_plus",
@@ -251,9 +252,9 @@ func sampleRefusals() []proxy.Refusal {
 	}
 }
 
-func sampleClients() []proxy.ClientState {
+func sampleClients() []state.Client {
 	at := noon().Add(-30 * time.Second)
-	return []proxy.ClientState{
+	return []state.Client{
 		{
 			ID: 7, Database: "shop", Role: "app", Application: "web-1", Workload: "api", Upstream: "main", State: "active", Address: "10.1.0.9",
 			LocalAddress: "10.0.0.1", Port: 40001, LocalPort: 6432, Connected: at, Requested: noon(), Server: 3, Transaction: true,
@@ -268,9 +269,9 @@ func sampleClients() []proxy.ClientState {
 	}
 }
 
-func sampleServers() []proxy.ServerState {
+func sampleServers() []state.Server {
 	at := noon().Add(-30 * time.Second)
-	return []proxy.ServerState{
+	return []state.Server{
 		{
 			ID: 3, Upstream: "main", Database: "shop", Role: "app", State: "active", Address: "10.0.0.5", Port: 5432, LocalAddress: "10.0.0.1", LocalPort: 50000,
 			Connected: at, Requested: noon(), Since: 20 * time.Millisecond, Client: 7, PID: 99, Prepared: 4, Application: "web-1",

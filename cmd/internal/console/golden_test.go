@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/control"
 )
 
 // TestGolden asks what testdata says and compares every message of the answers. Options of
@@ -24,19 +24,19 @@ func TestGolden(t *testing.T) {
 				case "stats":
 					who.User, who.Admin = "monitor", false
 				case "nosuch":
-					g.err = map[string]error{"database": proxy.ErrNoDatabase, "client": proxy.ErrNoClient, "room": proxy.ErrTooManyNames}[a.Vals[0]]
+					g.err = map[string]error{"database": control.ErrNoDatabase, "client": control.ErrNoClient, "room": control.ErrTooManyNames}[a.Vals[0]]
 				case "ended":
-					g.err = proxy.ErrEnded
+					g.err = control.ErrEnded
 				case "unpaused":
 					g.paused = false
 				case "changes":
-					g.changes = []proxy.Change{
+					g.changes = []control.Change{
 						{Key: "workload.api.max_wait", Old: "2s", New: "500ms"},
 						{Key: "listen", Old: `["a:1"]`, New: `["a:2"]`, Restart: true},
 						{Key: "database.shop.user", New: "app"},
 					}
 				case "problems":
-					g.problems = []proxy.Problem{
+					g.problems = []control.Problem{
 						{Text: `pgweir.toml:7:9: workload.api.max_wait: "2" has no unit`, Hint: `Write max_wait = "2s".`, Where: "    7 | max_wait = \"2\"\n      |            ^^^"},
 						{Text: "pgweir.toml:9:1: shots: is not a key", Hint: "Did you mean slots?"},
 					}[:len(a.Vals[0])]

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // history keeps two samples, so that averages look back on one to two periods, as
@@ -17,13 +17,13 @@ type history struct {
 // sample is what had passed at one moment. The zero sample is the start.
 type sample struct {
 	at       time.Time
-	all      proxy.Traffic
-	database map[string]proxy.Traffic
+	all      state.Traffic
+	database map[string]state.Traffic
 }
 
 // add takes a new sample.
-func (h *history) add(s *proxy.Snapshot) {
-	now := sample{at: s.Now, all: s.Traffic, database: make(map[string]proxy.Traffic, len(s.Databases))}
+func (h *history) add(s *state.Snapshot) {
+	now := sample{at: s.Now, all: s.Traffic, database: make(map[string]state.Traffic, len(s.Databases))}
 	for i := range s.Databases {
 		now.database[s.Databases[i].Name] = s.Databases[i].Traffic
 	}
@@ -44,7 +44,7 @@ func (h *history) since(started time.Time) sample {
 }
 
 // averages are the figures of a span of time, in the order of statNames.
-func averages(now, then proxy.Traffic, span time.Duration) [stats]uint64 {
+func averages(now, then state.Traffic, span time.Duration) [stats]uint64 {
 	var list [stats]uint64
 	if span <= 0 {
 		return list

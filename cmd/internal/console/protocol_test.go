@@ -16,7 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/wire"
 )
 
@@ -356,7 +356,7 @@ func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := sampleGuard()
 		for i := range 10_000 {
-			g.clients = append(g.clients, proxy.ClientState{ID: uint64(100 + i), State: "idle"})
+			g.clients = append(g.clients, state.Client{ID: uint64(100 + i), State: "idle"})
 		}
 		p := dial(t, New(g, Options{WriteTimeout: 30 * time.Second}), dba())
 		_ = p.conn.SetDeadline(time.Time{})
@@ -377,7 +377,7 @@ func TestShutdownDoesNotWaitForASlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := sampleGuard()
 		for i := range 1000 {
-			g.clients = append(g.clients, proxy.ClientState{ID: uint64(100 + i), State: "idle"})
+			g.clients = append(g.clients, state.Client{ID: uint64(100 + i), State: "idle"})
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		p := dialContext(ctx, t, New(g, Options{WriteTimeout: time.Hour}), dba())
@@ -400,7 +400,7 @@ func TestShutdownDoesNotWaitForASlowReader(t *testing.T) {
 func TestManyClients(t *testing.T) {
 	g := sampleGuard()
 	for i := range 10_000 {
-		g.clients = append(g.clients, proxy.ClientState{ID: uint64(100 + i), State: "idle"})
+		g.clients = append(g.clients, state.Client{ID: uint64(100 + i), State: "idle"})
 	}
 	p := dial(t, New(g, Options{}), dba())
 	p.ask(&pgproto3.Query{String: "SHOW CLIENTS"})
@@ -425,7 +425,7 @@ func TestNoAnswer(t *testing.T) {
 // stuckGuard never has a snapshot.
 type stuckGuard struct{ *fakeGuard }
 
-func (*stuckGuard) Snapshot(ctx context.Context) (*proxy.Snapshot, error) {
+func (*stuckGuard) Snapshot(ctx context.Context) (*state.Snapshot, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -445,7 +445,7 @@ func TestPanic(t *testing.T) {
 
 type panicGuard struct{ *fakeGuard }
 
-func (*panicGuard) Snapshot(context.Context) (*proxy.Snapshot, error) { panic("defect") }
+func (*panicGuard) Snapshot(context.Context) (*state.Snapshot, error) { panic("defect") }
 
 // TestAveragesLookBack: avg_ columns compare with the sample before the last.
 func TestAveragesLookBack(t *testing.T) {
@@ -460,8 +460,8 @@ func TestAveragesLookBack(t *testing.T) {
 			s := *g.snapshot
 			s.Now, s.Started = time.Now(), at
 			d := s.Databases[0]
-			d.Traffic = proxy.Traffic{Transactions: transactions, TransactionTime: took}
-			s.Databases = []proxy.DatabaseState{d}
+			d.Traffic = state.Traffic{Transactions: transactions, TransactionTime: took}
+			s.Databases = []state.Database{d}
 			g.snapshot = &s
 			g.mu.Unlock()
 		}

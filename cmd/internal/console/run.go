@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/control"
 	"github.com/pgweir/pgweir/wire"
 )
 
@@ -186,7 +186,7 @@ func (s *session) explain(p *plan, err error) error {
 		return fail(wire.CodeQueryCanceled, "canceling statement due to user request")
 	case errors.Is(err, errGone):
 		return fail(wire.CodeQueryCanceled, "canceling statement: nothing more will come from the client")
-	case errors.Is(err, proxy.ErrEnded), s.ctx.Err() != nil:
+	case errors.Is(err, control.ErrEnded), s.ctx.Err() != nil:
 		return fail(wire.CodeCannotConnectNow, "pgweir is shutting down")
 	case errors.Is(err, context.DeadlineExceeded):
 		return fail(wire.CodeInternalError, "pgweir did not answer within %s", answerTime).because("Its event loop is busy or stuck. SHOW VERSION and SHOW CONFIG need none.")

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/pgweir/pgweir/admission"
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // guardViews are the tables about what PgBouncer has no notion of.
@@ -98,7 +98,7 @@ func guardViews() []view {
 	}
 }
 
-func workloads(q *query, s *proxy.Snapshot) error {
+func workloads(q *query, s *state.Snapshot) error {
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
 		total, by := refusedBy(&w.Refused)
@@ -142,9 +142,9 @@ func p99(w *admission.Waits) uint64 {
 	return 1
 }
 
-func refusals(q *query, s *proxy.Snapshot) error {
+func refusals(q *query, s *state.Snapshot) error {
 	list := slices.Clone(s.Refusals)
-	slices.SortStableFunc(list, func(a, b proxy.RefusalState) int { return cmp.Compare(b.N, a.N) })
+	slices.SortStableFunc(list, func(a, b state.RefusalCount) int { return cmp.Compare(b.N, a.N) })
 	for i := range list {
 		f := &list[i]
 		r := q.begin().text(or(f.Reason, "(other)")).text(f.Workload).text(f.Database).text(f.Role).text(f.Application).text(f.Tenant)
@@ -160,7 +160,7 @@ func refusals(q *query, s *proxy.Snapshot) error {
 	return nil
 }
 
-func upstreams(q *query, s *proxy.Snapshot) error {
+func upstreams(q *query, s *state.Snapshot) error {
 	for i := range s.Upstreams {
 		u := &s.Upstreams[i]
 		r := q.begin().text(u.Name).optional(u.Host).text(strings.Join(u.Hosts, ",")).count(u.Budget).text(u.BudgetSum)

@@ -3,10 +3,10 @@ package console
 import (
 	"strings"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
-func hbaRules(q *query, s *proxy.Snapshot) error {
+func hbaRules(q *query, s *state.Snapshot) error {
 	for i := range s.HBA {
 		h := &s.HBA[i]
 		r := q.begin().count(h.Number).text(h.File).count(h.Line).text(h.Type)
@@ -18,7 +18,7 @@ func hbaRules(q *query, s *proxy.Snapshot) error {
 	return nil
 }
 
-func loginFailures(q *query, s *proxy.Snapshot) error {
+func loginFailures(q *query, s *state.Snapshot) error {
 	for i := range s.Suspects {
 		f := &s.Suspects[i]
 		r := q.begin().text(f.Address).count(f.Failures).millis(f.Delay).count(f.Under)
@@ -29,7 +29,7 @@ func loginFailures(q *query, s *proxy.Snapshot) error {
 	return nil
 }
 
-func roleAnswers(q *query, s *proxy.Snapshot) error {
+func roleAnswers(q *query, s *state.Snapshot) error {
 	for i := range s.Upstreams {
 		u := &s.Upstreams[i]
 		a := &u.Roles

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // otherViews are the tables about the process.
@@ -16,7 +16,7 @@ func otherViews() []view {
 			name: "CONFIG", what: "all settings, where they come from and whether SET and RELOAD apply them", theirs: 4,
 			columns: columns("key", "value", "default", "changeable", "source", "unit", "description"), rows: settings,
 		},
-		{name: "STATE", what: "active, paused or suspended", theirs: 2, columns: columns("key", "value"), rows: snapshotRows(state)},
+		{name: "STATE", what: "active, paused or suspended", theirs: 2, columns: columns("key", "value"), rows: snapshotRows(states)},
 		{
 			name: "MEM", what: "memory, in bytes", theirs: 5,
 			columns: columns("name", "#size", "#used", "#free", "#memtotal"), rows: snapshotRows(memory),
@@ -32,7 +32,7 @@ func otherViews() []view {
 	}
 }
 
-func dnsHosts(q *query, s *proxy.Snapshot) error {
+func dnsHosts(q *query, s *state.Snapshot) error {
 	for i := range s.Upstreams {
 		for _, n := range s.Upstreams[i].Names {
 			if err := q.end(q.begin().text(n.Name).count(int(n.TTL.Seconds())).text(strings.Join(n.Addresses, ","))); err != nil {
@@ -43,7 +43,7 @@ func dnsHosts(q *query, s *proxy.Snapshot) error {
 	return nil
 }
 
-func lists(q *query, s *proxy.Snapshot) error {
+func lists(q *query, s *state.Snapshot) error {
 	var servers, waiting, names int
 	for i := range s.Upstreams {
 		u := &s.Upstreams[i]
@@ -104,7 +104,7 @@ func settings(_ context.Context, q *query) error {
 	return q.end(q.begin().text("max_user_connections").text(theirs).text("0").text("yes"))
 }
 
-func state(q *query, s *proxy.Snapshot) error {
+func states(q *query, s *state.Snapshot) error {
 	paused, some := len(s.Upstreams) > 0, false
 	for i := range s.Upstreams {
 		paused = paused && s.Upstreams[i].Paused
@@ -129,7 +129,7 @@ func state(q *query, s *proxy.Snapshot) error {
 	return nil
 }
 
-func memory(q *query, s *proxy.Snapshot) error {
+func memory(q *query, s *state.Snapshot) error {
 	for _, m := range s.Memory {
 		if err := q.end(q.begin().text(m.Name).count(m.Size, m.Used, m.Free, m.Bytes)); err != nil {
 			return err

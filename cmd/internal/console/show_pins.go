@@ -3,12 +3,12 @@ package console
 import (
 	"context"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // pins has a row for each client that keeps its server for what it has left there.
 func pins(ctx context.Context, q *query) error {
-	return q.c.guard.Clients(ctx, func(list []proxy.ClientState) error {
+	return q.c.guard.Clients(ctx, func(list []state.Client) error {
 		for i := range list {
 			c := &list[i]
 			if c.Pinned == "" {

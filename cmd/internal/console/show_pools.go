@@ -1,7 +1,7 @@
 package console
 
 import (
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // poolViews are the tables about pools, databases and roles.
@@ -33,7 +33,7 @@ func poolViews() []view {
 	}
 }
 
-func pools(q *query, s *proxy.Snapshot) error {
+func pools(q *query, s *state.Snapshot) error {
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		r := q.begin().text(p.Database).text(p.Role)
@@ -50,7 +50,7 @@ func pools(q *query, s *proxy.Snapshot) error {
 
 // balance is PgBouncer's word for how the hosts of an upstream are used: in their order.
 // With one host there is nothing to say.
-func balance(s *proxy.Snapshot, upstream string) string {
+func balance(s *state.Snapshot, upstream string) string {
 	for i := range s.Upstreams {
 		if s.Upstreams[i].Name == upstream && len(s.Upstreams[i].Hosts) > 1 {
 			return "disable"
@@ -59,7 +59,7 @@ func balance(s *proxy.Snapshot, upstream string) string {
 	return ""
 }
 
-func databases(q *query, s *proxy.Snapshot) error {
+func databases(q *query, s *state.Snapshot) error {
 	for i := range s.Databases {
 		d := &s.Databases[i]
 		r := q.begin().text(d.Name).optional(d.Host).count(d.Port).text(d.DBName).optional(d.ForceUser)
@@ -78,7 +78,7 @@ func databases(q *query, s *proxy.Snapshot) error {
 	return nil
 }
 
-func users(q *query, s *proxy.Snapshot) error {
+func users(q *query, s *state.Snapshot) error {
 	for i := range s.Roles {
 		u := &s.Roles[i]
 		r := q.begin().text(u.Name).null().null().optional(u.Mode)

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // guard has a row for every class of a workload that was seen; one without a class for a
 // workload that has not had any work.
-func guard(q *query, s *proxy.Snapshot) error {
+func guard(q *query, s *state.Snapshot) error {
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
 		if len(w.Classes) == 0 {
@@ -35,7 +35,7 @@ func guard(q *query, s *proxy.Snapshot) error {
 }
 
 // idleGuard is the row of a workload without work.
-func idleGuard(q *query, w *proxy.WorkloadState) *row {
+func idleGuard(q *query, w *state.Workload) *row {
 	r := q.begin().text(w.Name).text(w.Upstream).text(w.Policy).text(w.Guard).null()
 	r.millis(w.MaxWait).count(w.Waiting).millis(w.Oldest).count(0).total(w.Granted, w.Traffic.Goodput)
 	refused, by := refusedBy(&w.Refused)
@@ -45,7 +45,7 @@ func idleGuard(q *query, w *proxy.WorkloadState) *row {
 
 // ahead is how many wait in a class and in those above it: who goes before a newcomer, under
 // a policy that knows classes.
-func ahead(w *proxy.WorkloadState, class int) (n int) {
+func ahead(w *state.Workload, class int) (n int) {
 	if w.Policy != admission.Guard.String() && w.Policy != admission.Priority.String() {
 		return w.Waiting
 	}
@@ -57,7 +57,7 @@ func ahead(w *proxy.WorkloadState, class int) (n int) {
 
 // predicted is how long a newcomer behind so many others would wait for a slot; known is
 // false as long as it is not known how fast the queue moves.
-func predicted(w *proxy.WorkloadState, before int) (wait time.Duration, known bool) {
+func predicted(w *state.Workload, before int) (wait time.Duration, known bool) {
 	if before == 0 {
 		return 0, true
 	}
@@ -76,7 +76,7 @@ func (r *row) wait(d time.Duration, known bool) *row {
 }
 
 // queues has a row for every workload.
-func queues(q *query, s *proxy.Snapshot) error {
+func queues(q *query, s *state.Snapshot) error {
 	paused := make(map[string]bool)
 	for i := range s.Upstreams {
 		paused[s.Upstreams[i].Name] = s.Upstreams[i].Paused

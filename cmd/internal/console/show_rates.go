@@ -1,10 +1,10 @@
 package console
 
 import (
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
-func roles(q *query, s *proxy.Snapshot) error {
+func roles(q *query, s *state.Snapshot) error {
 	for i := range s.Roles {
 		o := &s.Roles[i]
 		r := q.begin().text(o.Name).text(o.MaxClass.String()).fraction(o.PromoteShare, o.Promoted).total(o.Demoted, o.Capped)
@@ -19,7 +19,7 @@ func roles(q *query, s *proxy.Snapshot) error {
 	return nil
 }
 
-func rates(q *query, s *proxy.Snapshot) error {
+func rates(q *query, s *state.Snapshot) error {
 	for i := range s.Rates {
 		t := &s.Rates[i]
 		r := q.begin().text(t.Name).text(t.Per).text(t.Rate).text(t.Mode).text(t.Escalation)
@@ -30,7 +30,7 @@ func rates(q *query, s *proxy.Snapshot) error {
 	return nil
 }
 
-func blocks(q *query, s *proxy.Snapshot) error {
+func blocks(q *query, s *state.Snapshot) error {
 	for i := range s.Blocks {
 		b := &s.Blocks[i]
 		left := max(b.Until.Sub(s.Now), 0)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // socketNames are PgBouncer's columns of clients and servers.
@@ -52,7 +52,7 @@ func sockets(ctx context.Context, q *query, busy bool) error {
 // clients makes a row for each client. With a prefix the columns about buffers follow,
 // which are always empty here, and else ours.
 func clients(ctx context.Context, q *query, prefix string, busy bool) error {
-	return q.c.guard.Clients(ctx, func(list []proxy.ClientState) error {
+	return q.c.guard.Clients(ctx, func(list []state.Client) error {
 		for i := range list {
 			c := &list[i]
 			if busy && c.State == "idle" || q.strict && prefix == "" && c.State == "login" {
@@ -106,14 +106,14 @@ func servers(ctx context.Context, q *query, prefix string, busy bool) error {
 
 // serverState is PgBouncer's word for a state: a server that an idle session keeps is
 // active, and one that logs in is new, or login where sockets are listed.
-func serverState(state string, socket bool) string {
+func serverState(is string, socket bool) string {
 	switch {
-	case state == "held":
+	case is == "held":
 		return "active"
-	case state == "login" && !socket:
+	case is == "login" && !socket:
 		return "new"
 	}
-	return state
+	return is
 }
 
 // pointer makes an id as the columns ptr and link have it; "" for none.

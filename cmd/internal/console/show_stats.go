@@ -1,7 +1,7 @@
 package console
 
 import (
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // The figures of SHOW STATS, in PgBouncer's order; the last one is ours.
@@ -56,7 +56,7 @@ func statNames() [stats]statName {
 }
 
 // figures are the totals, in the order of the constants.
-func figures(t proxy.Traffic) [stats]uint64 {
+func figures(t state.Traffic) [stats]uint64 {
 	return [stats]uint64{
 		assignments: t.Assignments, transactions: t.Transactions, queries: t.Queries,
 		received: t.Received, sent: t.Sent,
@@ -101,8 +101,8 @@ func statViews() []view {
 }
 
 // statistics makes the rows of the tables by database.
-func statistics(totals, rates bool) func(*query, *proxy.Snapshot) error {
-	return func(q *query, s *proxy.Snapshot) error {
+func statistics(totals, rates bool) func(*query, *state.Snapshot) error {
+	return func(q *query, s *state.Snapshot) error {
 		then := q.c.past.since(s.Started)
 		for i := range s.Databases {
 			d := &s.Databases[i]
@@ -129,7 +129,7 @@ func statistics(totals, rates bool) func(*query, *proxy.Snapshot) error {
 	}
 }
 
-func sums(q *query, s *proxy.Snapshot) error {
+func sums(q *query, s *state.Snapshot) error {
 	then := q.c.past.since(s.Started)
 	now := figures(s.Traffic)
 	mean := averages(s.Traffic, then.all, s.Now.Sub(then.at))

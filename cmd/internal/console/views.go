@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // view is a table that SHOW shows.
@@ -62,7 +62,7 @@ func emptyViews() []view {
 }
 
 // snapshotRows makes the rows of a view that needs a snapshot.
-func snapshotRows(f func(q *query, s *proxy.Snapshot) error) func(context.Context, *query) error {
+func snapshotRows(f func(q *query, s *state.Snapshot) error) func(context.Context, *query) error {
 	return func(ctx context.Context, q *query) error {
 		s, err := q.c.snapshot(ctx)
 		if err != nil {

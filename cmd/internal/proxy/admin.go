@@ -5,14 +5,16 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pgweir/pgweir/cmd/internal/control"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/pool"
 )
 
 var _ interface {
-	Control
-	Inspector
-	Pulse
+	control.Control
+	state.Inspector
+	state.Pulse
 } = (*Proxy)(nil)
 
 // maxApart bounds the databases of an upstream that may be paused, or disabled, by their names
@@ -79,15 +81,15 @@ func (px *Proxy) scopeOf(name string, ahead bool) (scope, error) {
 	}
 	db, dbname := px.settings.Load().route(name)
 	if db == nil {
-		return scope{}, ErrNoDatabase
+		return scope{}, control.ErrNoDatabase
 	}
 	up := px.upstreams[db.Upstream]
 	if db.Name == "*" && !up.named(name) {
 		switch {
 		case !ahead:
-			return scope{}, ErrNoDatabase
+			return scope{}, control.ErrNoDatabase
 		case up.core.PausedApart() >= maxApart && !up.core.PausedOtherwise(dbname):
-			return scope{}, ErrTooManyNames
+			return scope{}, control.ErrTooManyNames
 		}
 	}
 	return scope{up, dbname}, nil
@@ -118,14 +120,14 @@ func (px *Proxy) until(ctx context.Context, w *watcher) error {
 	case <-w.done:
 		return nil
 	case <-px.ended:
-		return ErrEnded
+		return control.ErrEnded
 	case <-ctx.Done():
 		px.post(func(int64) { px.unwatch(w) })
 		return context.Cause(ctx)
 	}
 }
 
-// Pause implements Control.
+// Pause implements control.Control.
 func (px *Proxy) Pause(ctx context.Context, database string) (ahead bool, err error) {
 	var w *watcher
 	err = px.control(ctx, database, true, func(now int64, sc scope) {
@@ -151,7 +153,7 @@ func all(database string) string {
 	return database
 }
 
-// Resume implements Control.
+// Resume implements control.Control.
 func (px *Proxy) Resume(ctx context.Context, database string) (changed bool, err error) {
 	err = px.control(ctx, database, true, func(now int64, sc scope) {
 		if sc.up == nil {
@@ -167,14 +169,14 @@ func (px *Proxy) Resume(ctx context.Context, database string) (changed bool, err
 	return changed, err
 }
 
-// Reconnect implements Control.
+// Reconnect implements control.Control.
 func (px *Proxy) Reconnect(ctx context.Context, database string) error {
 	return px.control(ctx, database, false, func(now int64, sc scope) {
 		sc.each(px, func(up *cluster, meant func(*session.KeyInfo) bool) { up.core.Reconnect(now, meant) })
 	})
 }
 
-// WaitClose implements Control.
+// WaitClose implements control.Control.
 func (px *Proxy) WaitClose(ctx context.Context, database string) error {
 	var w *watcher
 	err := px.control(ctx, database, false, func(_ int64, sc scope) {
@@ -201,7 +203,7 @@ func (px *Proxy) count(sc scope, which func(*pool.Server) bool) (n int) {
 
 var killed = session.Say("killed")
 
-// Kill implements Control.
+// Kill implements control.Control.
 func (px *Proxy) Kill(ctx context.Context, database string) error {
 	px.o.Log.Warn("kill", "database", all(database))
 	return px.control(ctx, database, false, func(now int64, sc scope) {
@@ -221,10 +223,10 @@ func (px *Proxy) Kill(ctx context.Context, database string) error {
 	})
 }
 
-// KillClient implements Control.
+// KillClient implements control.Control.
 func (px *Proxy) KillClient(ctx context.Context, id uint64) (err error) {
 	ended := px.do(ctx, func(now int64) {
-		err = ErrNoClient
+		err = control.ErrNoClient
 		px.sessions.all(func(cl *session.Client) {
 			if clientID(cl) == id {
 				cl.Kill(killed, session.Killed, now)
@@ -241,32 +243,32 @@ func (px *Proxy) KillClient(ctx context.Context, id uint64) (err error) {
 	return err
 }
 
-// Disable implements Control.
+// Disable implements control.Control.
 func (px *Proxy) Disable(ctx context.Context, database string) error {
 	return px.able(ctx, database, true)
 }
 
-// Enable implements Control.
+// Enable implements control.Control.
 func (px *Proxy) Enable(ctx context.Context, database string) error {
 	return px.able(ctx, database, false)
 }
 
 func (px *Proxy) able(ctx context.Context, database string, disabled bool) error {
 	if database == "" {
-		return ErrNoDatabase
+		return control.ErrNoDatabase
 	}
 	if db, _ := px.settings.Load().route(database); db == nil {
-		return ErrNoDatabase
+		return control.ErrNoDatabase
 	}
 	if !px.disabled.set(database, disabled) {
-		return ErrTooManyNames
+		return control.ErrTooManyNames
 	}
 	px.o.Log.Info("database", "name", database, "disabled", disabled)
 	return ctx.Err()
 }
 
-// Shutdown implements Control.
-func (px *Proxy) Shutdown(how Shutdown) {
+// Shutdown implements control.Control.
+func (px *Proxy) Shutdown(how control.Shutdown) {
 	select {
 	case px.stop <- how:
 	default: // so many have been said before that this one changes nothing

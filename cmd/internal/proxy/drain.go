@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pgweir/pgweir/cmd/internal/control"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/pool"
 	"github.com/pgweir/pgweir/wire"
@@ -15,7 +16,7 @@ import (
 
 // shutdown ends what can be ended in peace. A later Shutdown that waits for less takes the
 // place of the one under way.
-func (px *Proxy) shutdown(how Shutdown, stopAccepting func()) {
+func (px *Proxy) shutdown(how control.Shutdown, stopAccepting func()) {
 	px.draining.Store(true)
 	for {
 		next, again := px.stage(how, stopAccepting)
@@ -27,25 +28,25 @@ func (px *Proxy) shutdown(how Shutdown, stopAccepting func()) {
 }
 
 // stage waits as how says. again tells that it was overtaken by next.
-func (px *Proxy) stage(how Shutdown, stopAccepting func()) (next Shutdown, again bool) {
+func (px *Proxy) stage(how control.Shutdown, stopAccepting func()) (next control.Shutdown, again bool) {
 	s := px.settings.Load()
-	if how == Drain {
+	if how == control.Drain {
 		px.o.Log.Info("draining", "serving_for", s.DrainDelay, "then_at_most", s.ShutdownTimeout)
 		if next, again = px.pause(s.DrainDelay, nil, how); again {
 			return next, true
 		}
-		how = WaitForServers
+		how = control.WaitForServers
 	}
 	stopAccepting()
 	px.lastAccepts()
 	px.closeListeners()
 	limit := s.ShutdownTimeout
 	switch how {
-	case Now:
+	case control.Now:
 		px.o.Log.Warn("closing at once", "sessions", px.clients.Load())
 		px.endAll()
 		return 0, false
-	case WaitForClients:
+	case control.WaitForClients:
 		px.o.Log.Info("waiting for the clients to leave", "sessions", px.clients.Load())
 		limit = 0
 	default:
@@ -69,7 +70,7 @@ func (px *Proxy) stage(how Shutdown, stopAccepting func()) (next Shutdown, again
 
 // pause waits for done or for d, which is for ever if it is 0 and done is not nil. It ends
 // early with a Shutdown that waits for less than how.
-func (px *Proxy) pause(d time.Duration, done <-chan struct{}, how Shutdown) (next Shutdown, again bool) {
+func (px *Proxy) pause(d time.Duration, done <-chan struct{}, how control.Shutdown) (next control.Shutdown, again bool) {
 	var timeout <-chan time.Time
 	switch {
 	case d > 0:
@@ -199,7 +200,7 @@ func (px *Proxy) lastAcceptsOf(ln net.Listener) {
 
 // lastLogins waits for the clients that are logging in: they are let in, so that the end of
 // their session is one that they know how to deal with.
-func (px *Proxy) lastLogins(how Shutdown) (next Shutdown, again bool) {
+func (px *Proxy) lastLogins(how control.Shutdown) (next control.Shutdown, again bool) {
 	for end := time.Now().Add(lastLoginsMost); len(px.logins) > 0 && time.Now().Before(end); {
 		if next, again = px.pause(5*time.Millisecond, nil, how); again {
 			return next, true
@@ -212,7 +213,7 @@ func (px *Proxy) lastLogins(how Shutdown) (next Shutdown, again bool) {
 // request before they knew: if its socket were gone, what they see would be a broken
 // connection and not the reason. It also closes the servers and waits until Postgres has let
 // go of them: who comes after this process may count on their places.
-func (px *Proxy) lastWords(how Shutdown) (next Shutdown, again bool) {
+func (px *Proxy) lastWords(how control.Shutdown) (next control.Shutdown, again bool) {
 	over := make(chan struct{})
 	px.post(func(now int64) {
 		for _, up := range px.upstreams {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/pool"
 	"github.com/pgweir/pgweir/wire/sqltext"
 )
@@ -21,7 +22,7 @@ const workloadsPerTurn = 32
 type facts struct {
 	at        time.Time
 	s         *Settings
-	refusals  []RefusalState
+	refusals  []state.RefusalCount
 	upstreams []*upstreamFacts
 }
 
@@ -29,7 +30,7 @@ type facts struct {
 type upstreamFacts struct {
 	up        *cluster
 	u         *Upstream
-	state     UpstreamState
+	state     state.Upstream
 	gate      admission.Totals
 	loads     []admission.WorkloadStats // the gate's list
 	now       int64                     // when the gate was last asked
@@ -70,7 +71,7 @@ func (do onLoop) slices(ctx context.Context, f func(now int64) (more bool)) erro
 
 // gather collects the facts, a slice in each turn of the loop. out gets what needs no more
 // work.
-func (px *Proxy) gather(ctx context.Context, do onLoop, out *Snapshot) (*facts, error) {
+func (px *Proxy) gather(ctx context.Context, do onLoop, out *state.Snapshot) (*facts, error) {
 	f := &facts{}
 	if err := do(ctx, func(now int64) { f.begin(px, now, out) }); err != nil {
 		return nil, err
@@ -112,7 +113,7 @@ func (r *upstreamFacts) gather(ctx context.Context, do onLoop) error {
 }
 
 // begin takes what there is once. Loop thread.
-func (f *facts) begin(px *Proxy, now int64, out *Snapshot) {
+func (f *facts) begin(px *Proxy, now int64, out *state.Snapshot) {
 	f.at, f.s = time.Now(), px.settings.Load()
 	out.Now = f.at
 	for _, up := range px.upstreams {
@@ -122,7 +123,7 @@ func (f *facts) begin(px *Proxy, now int64, out *Snapshot) {
 	}
 	for r, n := range px.endings {
 		if n > 0 {
-			out.Ended = append(out.Ended, Count{session.Reason(r).String(), n})
+			out.Ended = append(out.Ended, state.Count{Label: session.Reason(r).String(), N: n})
 		}
 	}
 	f.refusals = px.refusals.list(px, now, f.at)
@@ -131,18 +132,18 @@ func (f *facts) begin(px *Proxy, now int64, out *Snapshot) {
 	t := px.shared.Statements
 	n, free := len(px.sessions.slots), len(px.sessions.free)
 	out.Memory = append(out.Memory,
-		MemoryState{Name: "statements", Used: t.Len(), Bytes: t.Bytes()},
-		MemoryState{Name: "sessions", Size: 8, Used: n - free, Free: free, Bytes: 8 * n},
+		state.Memory{Name: "statements", Used: t.Len(), Bytes: t.Bytes()},
+		state.Memory{Name: "sessions", Size: 8, Used: n - free, Free: free, Bytes: 8 * n},
 	)
 }
 
 // list returns the counts of all kinds; the last one, if any, is of all that are not told
 // apart, and has empty names. Loop thread.
-func (r *refusals) list(px *Proxy, now int64, at time.Time) []RefusalState {
-	list := make([]RefusalState, 0, len(r.kinds)+1)
-	rows := make(map[RefusalState]int, len(r.kinds)) // two groups may have the same names
+func (r *refusals) list(px *Proxy, now int64, at time.Time) []state.RefusalCount {
+	list := make([]state.RefusalCount, 0, len(r.kinds)+1)
+	rows := make(map[state.RefusalCount]int, len(r.kinds)) // two groups may have the same names
 	for k, c := range r.kinds {
-		row := RefusalState{
+		row := state.RefusalCount{
 			Reason: k.reason.String(), Workload: k.group.Workload.Name, Database: k.group.Database, Role: k.group.Role,
 			Application: k.app, Tenant: k.tenant,
 		}
@@ -158,7 +159,7 @@ func (r *refusals) list(px *Proxy, now int64, at time.Time) []RefusalState {
 		}
 	}
 	if r.other.n > 0 {
-		list = append(list, RefusalState{N: r.other.n, Last: px.wallClock(r.other.last, now, at)})
+		list = append(list, state.RefusalCount{N: r.other.n, Last: px.wallClock(r.other.last, now, at)})
 	}
 	return list
 }
@@ -170,7 +171,7 @@ func (r *upstreamFacts) begin(now int64) {
 	set, gate, c := co.Set().Stats(), co.Gate().Totals(), co.Counts()
 	r.paused = co.Pauses()
 	r.u, r.gate, r.now, r.workloads = u, gate, now, up.px.settings.Load().Workloads
-	r.state = UpstreamState{
+	r.state = state.Upstream{
 		Name: up.name, Host: up.place.Address, Budget: u.Budget, BudgetSum: u.BudgetSum, Reserve: u.Reserve,
 		Slots: u.Slots, Running: gate.Running, Waiting: gate.Waiting, Paused: co.AnyPaused(),
 		Dialling: set.Dialling, Idle: set.Idle, Active: set.Busy, Closing: set.Closing, Cancelling: set.Held,
@@ -222,7 +223,7 @@ func (r *upstreamFacts) meta() {
 	r.state.Tenants, r.state.SharedTenants = m.Tenants, m.Shared
 	for key, n := range m.Unknown {
 		if n > 0 {
-			r.state.UnknownTags = append(r.state.UnknownTags, Count{sqltext.TagKey(key).String(), n})
+			r.state.UnknownTags = append(r.state.UnknownTags, state.Count{Label: sqltext.TagKey(key).String(), N: n})
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 )
 
@@ -37,13 +38,6 @@ type addresses struct {
 	list   []string
 	at     int64                  // when that was
 	absent map[upstream.Place]int // places with servers, by how many lookups lacked them
-}
-
-// NameState is a host name of an upstream, for SHOW DNS_HOSTS.
-type NameState struct {
-	Name      string
-	TTL       time.Duration // until it is looked up again
-	Addresses []string
 }
 
 // namesDue has the next lookup come when there is something to look up. It is called at the
@@ -157,10 +151,10 @@ func (up *cluster) desert(now int64, p upstream.Place, list []string) {
 }
 
 // nameStates is what is known of names. Loop thread.
-func (up *cluster) nameStates(now int64) (list []NameState) {
+func (up *cluster) nameStates(now int64) (list []state.HostName) {
 	for h, a := range up.naming.known {
-		list = append(list, NameState{Name: h.Address, TTL: time.Duration(max(up.naming.at-now, 0)), Addresses: a.list})
+		list = append(list, state.HostName{Name: h.Address, TTL: time.Duration(max(up.naming.at-now, 0)), Addresses: a.list})
 	}
-	slices.SortFunc(list, func(a, b NameState) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b state.HostName) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }

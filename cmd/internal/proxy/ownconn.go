@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pgweir/pgweir/cmd/internal/control"
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/login/roster"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
@@ -59,7 +60,7 @@ func (o *ownConn) run(ctx context.Context, link *upstream.Cluster, r upstream.Re
 	}
 	defer o.leave()
 	if o.ended {
-		return nil, ErrEnded
+		return nil, control.ErrEnded
 	}
 	if o.idle != nil {
 		if _, newest := link.Current(); !sameLogin(r, o.asker) || o.idle.Generation != newest {

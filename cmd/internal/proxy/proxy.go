@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pgweir/pgweir/cmd/internal/control"
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
@@ -61,7 +62,7 @@ type Proxy struct {
 	held     held // whose refusals as blocked are held back
 	consoles consoles
 	turned   turned
-	stop     chan Shutdown
+	stop     chan control.Shutdown
 	life     context.Context // of what the proxy does with servers on goroutines
 	die      context.CancelFunc
 }
@@ -71,7 +72,7 @@ func New(o Options) (*Proxy, error) {
 	px := &Proxy{
 		o: o, upstreams: make(map[string]*cluster), drained: make(chan struct{}), ended: make(chan struct{}),
 		logins: make(chan struct{}, o.MaxLogins), cpu: make(chan struct{}, loginWorkers()),
-		stop: make(chan Shutdown, 16), started: time.Now(), maxGroups: maxGroups,
+		stop: make(chan control.Shutdown, 16), started: time.Now(), maxGroups: maxGroups,
 		crowd: newCrowd(),
 	}
 	px.life, px.die = context.WithCancel(context.Background())
@@ -130,7 +131,7 @@ func (px *Proxy) Run(ctx context.Context) error {
 		defer close(px.ended)
 		failed <- px.loop.Run()
 	}()
-	how := Drain
+	how := control.Drain
 	select {
 	case err := <-failed:
 		stop()
@@ -197,7 +198,7 @@ func (px *Proxy) do(ctx context.Context, f func(now int64)) error {
 			f(now)
 		}
 	})
-	err := ErrEnded
+	err := control.ErrEnded
 	select {
 	case <-done:
 		return nil

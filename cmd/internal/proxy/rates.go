@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgweir/pgweir/admission/quota"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/wire"
 )
 
@@ -65,7 +66,7 @@ func (px *Proxy) block(cl *session.Client, b quota.Blocked, alarm bool) {
 	h := cl.Tag.(*clientConn)
 	px.blocked.log.note(px.o.Log, alarm, px.loop.Now(), blockMessage(alarm),
 		"client", h.addr, "role", b.Role, "for", length, "violations", b.Violations, "blocks_in_an_hour", b.Blocks,
-		"application_name", clip(cl.Application()), "what_to_do", Advice("blocked"))
+		"application_name", clip(cl.Application()), "what_to_do", state.Advice("blocked"))
 }
 
 func blockMessage(alarm bool) string {
@@ -86,9 +87,9 @@ func blockedLogin(left time.Duration) *wire.Error {
 const mostBlocks = 1000
 
 // rateFacts tells of rates and blocks. Loop thread.
-func (px *Proxy) rateFacts(now int64, at time.Time, out *Snapshot) {
+func (px *Proxy) rateFacts(now int64, at time.Time, out *state.Snapshot) {
 	px.rates.States(func(r session.RateState) {
-		out.Rates = append(out.Rates, RateState{
+		out.Rates = append(out.Rates, state.Rate{
 			Name: r.Name, Per: r.Per.String(), Rate: r.Text, Escalation: r.Escalation.String(), Mode: r.Mode.String(),
 			Passed: r.Passed, Refused: r.Refused, Would: r.Would, Keys: r.Keys, Evicted: r.Evicted,
 		})
@@ -99,7 +100,7 @@ func (px *Proxy) rateFacts(now int64, at time.Time, out *Snapshot) {
 		if b.Address.IsValid() {
 			address = b.Address.String()
 		}
-		out.Blocks = append(out.Blocks, BlockState{
+		out.Blocks = append(out.Blocks, state.Block{
 			Address: address, Role: b.Role, Level: b.Level, Since: px.wallClock(b.Since, now, at), Until: px.wallClock(b.Until, now, at),
 			Blocks: b.Blocks, Violations: b.Violations,
 		})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/wire"
 )
 
@@ -166,12 +167,12 @@ func (f *refusal) log(log *slog.Logger, more int, v *admission.Verdict) {
 	if f.trace != "" {
 		args = append(args, "traceparent", f.trace)
 	}
-	warn(log, more, "refusing", append(args, "what_to_do", Advice(reason))...)
+	warn(log, more, "refusing", append(args, "what_to_do", state.Advice(reason))...)
 }
 
 // state is the refusal as SHOW REFUSALS has it, without its time.
-func (f *refusal) state() Refusal {
-	return Refusal{
+func (f *refusal) state() state.Refusal {
+	return state.Refusal{
 		Client: f.addr, ClientID: f.id, Upstream: f.upstream.name, Database: f.group.Database, Role: f.group.Role,
 		Application: f.app, Workload: f.workload, Class: f.class.String(),
 		Tenant: f.tenant, Traceparent: f.trace,
@@ -180,8 +181,8 @@ func (f *refusal) state() Refusal {
 	}
 }
 
-// Refusals implements Inspector.
-func (px *Proxy) Refusals(ctx context.Context) (list []Refusal, err error) {
+// Refusals implements state.Inspector.
+func (px *Proxy) Refusals(ctx context.Context) (list []state.Refusal, err error) {
 	var kept []refusal
 	var now int64
 	var at time.Time
@@ -191,14 +192,14 @@ func (px *Proxy) Refusals(ctx context.Context) (list []Refusal, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list = make([]Refusal, 0, len(kept))
+	list = make([]state.Refusal, 0, len(kept))
 	for i := range kept {
 		s := kept[i].state()
 		s.At = px.wallClock(kept[i].at, now, at)
 		list = append(list, s)
 	}
 	list = append(list, px.turned.newest()...)
-	slices.SortStableFunc(list, func(a, b Refusal) int { return b.At.Compare(a.At) })
+	slices.SortStableFunc(list, func(a, b state.Refusal) int { return b.At.Compare(a.At) })
 	return list[:min(len(list), lastRefusals)], nil
 }
 
@@ -241,13 +242,13 @@ func (px *Proxy) turnedAway(e *wire.Error, client string) {
 }
 
 // newest lists the last ones, newest first.
-func (t *turned) newest() []Refusal {
+func (t *turned) newest() []state.Refusal {
 	t.mu.Lock()
 	list := t.last.newest()
 	t.mu.Unlock()
-	out := make([]Refusal, 0, len(list))
+	out := make([]state.Refusal, 0, len(list))
 	for _, d := range list {
-		out = append(out, Refusal{
+		out = append(out, state.Refusal{
 			At: d.at, Client: d.client, Reason: reasonOf(d.e), Code: d.e.Code,
 			Detail: d.e.Detail, Hint: d.e.Hint, Login: true,
 		})

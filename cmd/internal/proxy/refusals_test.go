@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
 )
@@ -59,7 +60,7 @@ func TestRefusalsAreKeptAndLogged(t *testing.T) {
 	if len(list) != lastRefusals {
 		t.Fatalf("%d are kept", len(list))
 	}
-	want := Refusal{
+	want := state.Refusal{
 		Client: "10.0.0.9:4001", ClientID: 7, Upstream: "main", Database: "db_0", Role: "role_0", Application: "web-1",
 		Workload: "workload_0", Class: "critical", Reason: "no_server", Code: "53300", Detail: "reason=queue_age pool=api",
 		Hint: "retry_after_ms=250 retry=yes", Waited: 61 * time.Millisecond,

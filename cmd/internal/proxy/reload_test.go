@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/control"
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
@@ -314,7 +315,7 @@ func TestPauseBeforeTheFirstClient(t *testing.T) {
 	for name, err := range map[string]error{
 		"kill": px.Kill(ctx, "nowhere"), "reconnect": px.Reconnect(ctx, "nowhere"), "wait": px.WaitClose(ctx, "nowhere"),
 	} {
-		if !errors.Is(err, ErrNoDatabase) {
+		if !errors.Is(err, control.ErrNoDatabase) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -339,10 +340,10 @@ func TestPausesBeforeTheFirstClientAreBounded(t *testing.T) {
 		_, err := px.Pause(t.Context(), name)
 		return err
 	}
-	if err := pause("more"); !errors.Is(err, ErrTooManyNames) {
+	if err := pause("more"); !errors.Is(err, control.ErrTooManyNames) {
 		t.Errorf("one more: %v", err)
 	}
-	if err := px.Disable(t.Context(), "more"); !errors.Is(err, ErrTooManyNames) {
+	if err := px.Disable(t.Context(), "more"); !errors.Is(err, control.ErrTooManyNames) {
 		t.Errorf("one more: %v", err)
 	}
 	for _, known := range []string{name(7), "used"} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
 )
@@ -299,8 +300,8 @@ func (r *replica) cancel(done func()) {
 }
 
 // clientState is its row in SHOW CLIENTS. Loop thread.
-func (r *replica) clientState() ClientState {
-	c := ClientState{
+func (r *replica) clientState() state.Client {
+	c := state.Client{
 		ID: r.id, Database: r.who.database, Role: r.who.role, Upstream: r.up.name, State: "waiting",
 		Connected: r.since, Requested: r.since, CancelPID: r.key.PID, Replication: string(r.who.replication),
 		TLS: r.channel.String(), ServerName: r.channel.ServerName,
@@ -327,8 +328,8 @@ func (r *replica) clientState() ClientState {
 func (r *replica) serverID() uint64 { return 1<<32 | r.id }
 
 // serverState is the row of its server. Loop thread.
-func (r *replica) serverState() ServerState {
-	v := ServerState{
+func (r *replica) serverState() state.Server {
+	v := state.Server{
 		ID: r.serverID(), Upstream: r.up.name, Database: r.who.database, Role: r.who.user, State: "login",
 		Connected: r.dialled, Requested: r.dialled, Since: time.Since(r.dialled), Client: r.id, Replication: string(r.who.replication),
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/pool"
 )
 
@@ -20,10 +21,10 @@ func serverID(p *pool.Server) uint64 { return uint64(p.ID) }
 // rowsPerTurn bounds the sessions that are described in one turn of the loop.
 const rowsPerTurn = 256
 
-// Clients implements Inspector.
-func (px *Proxy) Clients(ctx context.Context, f func([]ClientState) error) error {
+// Clients implements state.Inspector.
+func (px *Proxy) Clients(ctx context.Context, f func([]state.Client) error) error {
 	for at, more := 0, true; more; {
-		var list []ClientState
+		var list []state.Client
 		err := px.do(ctx, func(now int64) {
 			end := min(at+rowsPerTurn, len(px.sessions.slots))
 			wall := time.Now()
@@ -49,9 +50,9 @@ func (px *Proxy) Clients(ctx context.Context, f func([]ClientState) error) error
 	return nil
 }
 
-func (px *Proxy) clientRow(cl *session.Client, now int64, wall time.Time) ClientState {
+func (px *Proxy) clientRow(cl *session.Client, now int64, wall time.Time) state.Client {
 	h, g := cl.Tag.(*clientConn), cl.Group()
-	c := ClientState{
+	c := state.Client{
 		ID: h.id, Database: g.Database, Role: g.Role, Application: cl.Application(), Workload: g.Workload.Name,
 		Upstream: h.up.name, State: cl.State().String(), Transaction: cl.InTransaction(), Prepared: cl.Prepared(),
 		Connected: px.wallClock(cl.Since(), now, wall), Requested: px.wallClock(cmp.Or(cl.Requested(), cl.Since()), now, wall), CancelPID: cl.Key().PID,
@@ -83,8 +84,8 @@ func splitAddress(a string) (host string, port int) {
 	return hostPort("tcp", a)
 }
 
-// Servers implements Inspector.
-func (px *Proxy) Servers(ctx context.Context) (list []ServerState, err error) {
+// Servers implements state.Inspector.
+func (px *Proxy) Servers(ctx context.Context) (list []state.Server, err error) {
 	err = px.do(ctx, func(now int64) {
 		wall := time.Now()
 		for _, up := range px.upstreams {
@@ -100,7 +101,7 @@ func (px *Proxy) Servers(ctx context.Context) (list []ServerState, err error) {
 			}
 		}
 	})
-	slices.SortFunc(list, func(a, b ServerState) int {
+	slices.SortFunc(list, func(a, b state.Server) int {
 		return cmp.Or(cmp.Compare(a.Upstream, b.Upstream), cmp.Compare(a.ID>>32, b.ID>>32), cmp.Compare(a.ID&0xffff, b.ID&0xffff))
 	})
 	return list, err
@@ -129,9 +130,9 @@ func (up *cluster) namesOf(servers []*pool.Server) map[admission.Key]string {
 	return names
 }
 
-func (px *Proxy) serverRow(up *cluster, p *pool.Server, database string, now int64, wall time.Time) ServerState {
+func (px *Proxy) serverRow(up *cluster, p *pool.Server, database string, now int64, wall time.Time) state.Server {
 	k := up.core.KeyInfo(p.Key)
-	r := ServerState{
+	r := state.Server{
 		ID: serverID(p), Upstream: up.name, Database: database, Role: k.Role, State: stateOf(p),
 		Connected: px.wallClock(p.Born(), now, wall), Requested: px.wallClock(p.Since(), now, wall),
 		Since: time.Duration(now - p.Since()), CloseNeeded: p.Doomed(),

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/pgweir/pgweir/cmd/internal/login/hba"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // ruleHits counts for how many logins each rule of an hba file was the first. A reload begins
@@ -24,21 +25,8 @@ func (h *ruleHits) add(f *hba.File, r *hba.Rule) {
 	h.hits[r.Number]++
 }
 
-// HBARule is a rule of the hba file in force, in the words of Postgres's pg_hba_file_rules.
-type HBARule struct {
-	Number           int // from 1
-	File             string
-	Line             int
-	Type             string
-	Databases, Roles []string
-	Address, Netmask string // "" where there is none
-	Method           string
-	Options          []string
-	Matched          uint64 // logins for which it was the first
-}
-
 // hbaRules lists the rules of a file, which may be nil.
-func (px *Proxy) hbaRules(f *hba.File) (list []HBARule) {
+func (px *Proxy) hbaRules(f *hba.File) (list []state.HBARule) {
 	if f == nil {
 		return nil
 	}
@@ -47,7 +35,10 @@ func (px *Proxy) hbaRules(f *hba.File) (list []HBARule) {
 	for i := range f.Rules {
 		r := &f.Rules[i]
 		t := r.Text()
-		row := HBARule{r.Number, r.File, r.Line, t.Type, t.Databases, t.Roles, t.Address, t.Netmask, string(r.Method), t.Options, 0}
+		row := state.HBARule{
+			Number: r.Number, File: r.File, Line: r.Line, Type: t.Type, Databases: t.Databases, Roles: t.Roles,
+			Address: t.Address, Netmask: t.Netmask, Method: string(r.Method), Options: t.Options,
+		}
 		if px.ruleHits.of == f {
 			row.Matched = px.ruleHits.hits[r.Number]
 		}

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // lastTenants bounds the tenants of an upstream that are told of.
 const lastTenants = 1000
 
-// Tenants implements Inspector.
-func (px *Proxy) Tenants(ctx context.Context) (list []TenantState, err error) {
+// Tenants implements state.Inspector.
+func (px *Proxy) Tenants(ctx context.Context) (list []state.Tenant, err error) {
 	var ups []*cluster
 	if err = px.do(ctx, func(int64) {
 		for _, up := range px.upstreams {
@@ -31,7 +32,7 @@ func (px *Proxy) Tenants(ctx context.Context) (list []TenantState, err error) {
 		}
 		list = append(list, rows...)
 	}
-	slices.SortStableFunc(list, func(a, b TenantState) int {
+	slices.SortStableFunc(list, func(a, b state.Tenant) int {
 		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Served, a.Served), cmp.Compare(b.Refused, a.Refused))
 	})
 	return list, nil
@@ -39,7 +40,7 @@ func (px *Proxy) Tenants(ctx context.Context) (list []TenantState, err error) {
 
 // tenants are the most important of those that the gate knows. It asks for some of them in each
 // turn of the loop.
-func (up *cluster) tenants(ctx context.Context) ([]TenantState, error) {
+func (up *cluster) tenants(ctx context.Context) ([]state.Tenant, error) {
 	top, at := make([]admission.TenantStats, 0, lastTenants), 0
 	err := onLoop(up.px.do).slices(ctx, func(int64) (more bool) {
 		at, top = up.core.Gate().Accounts(top, lastTenants, at, rowsPerTurn)
@@ -49,11 +50,11 @@ func (up *cluster) tenants(ctx context.Context) ([]TenantState, error) {
 		return nil, err
 	}
 	top = admission.Rank(top)
-	list := make([]TenantState, 0, len(top))
+	list := make([]state.Tenant, 0, len(top))
 	err = up.px.do(ctx, func(int64) {
 		for i := range top {
 			t := &top[i]
-			list = append(list, TenantState{
+			list = append(list, state.Tenant{
 				Upstream: up.name, Workload: up.names[t.Workload], Class: t.Class,
 				Role: up.core.RoleName(t.Role), Tenant: up.core.TenantName(t.Role, t.Tenant),
 				Waiting: t.Waiting, Running: t.Running, Served: time.Duration(t.Served), Granted: t.Granted, Refused: t.Refused,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // Failed logins are answered later and later, for each address by itself. A delay alone holds
@@ -70,16 +71,7 @@ type throttle struct {
 	mu    sync.Mutex
 	from  map[guesser]*list.Element // of *suspect
 	order list.List                 // who failed last first
-	stats LoginStats
-}
-
-// LoginStats counts logins that failed: a wrong password, no such role, nobody who vouches
-// for it.
-type LoginStats struct {
-	Failed    uint64
-	Delayed   uint64 // of these answered late
-	Refused   uint64 // logins that were not even tried because too many of these were under way
-	Addresses int    // with failures that are remembered
+	stats state.LoginStats
 }
 
 // suspect is an address with failures.
@@ -175,7 +167,7 @@ func delayOf(failures int) time.Duration {
 }
 
 // sum returns the counters.
-func (t *throttle) sum() LoginStats {
+func (t *throttle) sum() state.LoginStats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.stats
@@ -183,26 +175,17 @@ func (t *throttle) sum() LoginStats {
 	return s
 }
 
-// Suspect is an address from where logins have failed.
-type Suspect struct {
-	Address  string // an IPv6 network; "unix uid N" for a Unix socket
-	Failures int    // that are not forgotten yet
-	Delay    time.Duration
-	Under    int // logins that are checked or wait for their answer
-	Failed   uint64
-	Refused  uint64 // without being tried
-	Last     time.Time
-}
-
 // suspects lists those who failed last, at most so many.
-func (t *throttle) suspects(most int) (list []Suspect) {
+func (t *throttle) suspects(most int) (list []state.Suspect) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	for e := t.order.Front(); e != nil && len(list) < most; e = e.Next() {
 		s := e.Value.(*suspect)
 		n := s.now(now)
-		list = append(list, Suspect{s.who.String(), n, delayOf(n + 1), s.under, s.total, s.refused, s.last})
+		list = append(list, state.Suspect{
+			Address: s.who.String(), Failures: n, Delay: delayOf(n + 1), Under: s.under, Failed: s.total, Refused: s.refused, Last: s.last,
+		})
 	}
 	return slices.Clip(list)
 }

@@ -11,26 +11,27 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // view makes a snapshot of facts. It needs no loop thread.
 type view struct {
 	px  *Proxy
 	s   *Settings
-	out *Snapshot
+	out *state.Snapshot
 
-	databases map[string]*DatabaseState
-	at        map[place][]*DatabaseState // the databases by where their servers are
-	roles     map[string]*RoleState
+	databases map[string]*state.Database
+	at        map[place][]*state.Database // the databases by where their servers are
+	roles     map[string]*state.Role
 	work      map[string]promotion // by role
 }
 
 // place is a database on an upstream.
 type place struct{ upstream, database string }
 
-// Snapshot implements Inspector.
-func (px *Proxy) Snapshot(ctx context.Context) (*Snapshot, error) {
-	out := &Snapshot{Started: px.started}
+// Snapshot implements state.Inspector.
+func (px *Proxy) Snapshot(ctx context.Context) (*state.Snapshot, error) {
+	out := &state.Snapshot{Started: px.started}
 	f, err := px.gather(ctx, px.do, out)
 	if err != nil {
 		return nil, err
@@ -40,10 +41,10 @@ func (px *Proxy) Snapshot(ctx context.Context) (*Snapshot, error) {
 }
 
 // compile makes the snapshot.
-func (px *Proxy) compile(f *facts, out *Snapshot) {
+func (px *Proxy) compile(f *facts, out *state.Snapshot) {
 	v := view{
 		px: px, s: f.s, out: out,
-		databases: make(map[string]*DatabaseState), at: make(map[place][]*DatabaseState), roles: make(map[string]*RoleState),
+		databases: make(map[string]*state.Database), at: make(map[place][]*state.Database), roles: make(map[string]*state.Role),
 		work: make(map[string]promotion),
 	}
 	slices.SortFunc(f.upstreams, func(a, b *upstreamFacts) int { return cmp.Compare(a.up.name, b.up.name) })
@@ -51,8 +52,8 @@ func (px *Proxy) compile(f *facts, out *Snapshot) {
 	v.sort()
 }
 
-// Health implements Pulse.
-func (px *Proxy) Health(ctx context.Context) (h Health, err error) {
+// Health implements state.Pulse.
+func (px *Proxy) Health(ctx context.Context) (h state.Health, err error) {
 	h.Draining = px.draining.Load()
 	err = px.do(ctx, func(int64) {
 		for _, up := range px.upstreams {
@@ -104,16 +105,16 @@ func (v *view) fill(f *facts) {
 	}
 	px.turned.mu.Lock()
 	for _, r := range slices.Sorted(maps.Keys(px.turned.reasons)) {
-		out.Turned = append(out.Turned, Count{r, px.turned.reasons[r]})
+		out.Turned = append(out.Turned, state.Count{Label: r, N: px.turned.reasons[r]})
 	}
 	px.turned.mu.Unlock()
-	v.refusals(f.refusals)
+	out.Refusals = state.MostFrequent(f.refusals, mostRefusals)
 }
 
 // tlsState is the state of the encryption by t, which may be nil.
-func (px *Proxy) tlsState(t *login.TLS) TLSState {
+func (px *Proxy) tlsState(t *login.TLS) state.TLS {
 	n := &px.tlsCount
-	s := TLSState{
+	s := state.TLS{
 		On: t != nil, Done: n.Done.Load(), Failed: n.Failed.Load(), Lost: n.Lost.Load(),
 		Loaded: n.Loaded.Load(), Unusable: n.LoadFailed.Load(),
 	}
@@ -127,30 +128,6 @@ func (px *Proxy) tlsState(t *login.TLS) TLSState {
 	return s
 }
 
-// addTraffic adds a group's traffic.
-func addTraffic(t *Traffic, g *session.Group) {
-	t.Transactions += g.Traffic.Transactions
-	t.Queries += g.Counts.Queries
-	t.Assignments += g.Traffic.Assignments
-	t.Received += g.Traffic.Received
-	t.Sent += g.Traffic.Sent
-	t.ToServers += g.Traffic.ToServers
-	t.FromServers += g.Traffic.FromServers
-	t.ClientParses += g.Counts.ClientParses
-	t.ServerParses += g.Counts.ServerParses
-	t.Binds += g.Counts.Binds
-	t.Logins += g.Traffic.Logins
-	t.Refused += g.Traffic.Refused
-	for _, n := range g.Traffic.Goodput {
-		t.Goodput += n
-	}
-	t.TransactionTime += g.Traffic.TransactionTime
-	t.QueryTime += g.Traffic.QueryTime
-	t.WaitTime += g.Traffic.WaitTime
-	t.Wasted += g.Traffic.Wasted
-	t.WastedTime += g.Traffic.WastedTime
-}
-
 // entry is what a name is configured as; nil if it is not.
 func (v *view) entry(name string) *Database {
 	d, _ := v.s.route(name)
@@ -158,12 +135,12 @@ func (v *view) entry(name string) *Database {
 }
 
 // database returns the row of a name that clients use.
-func (v *view) database(name string) *DatabaseState {
+func (v *view) database(name string) *state.Database {
 	d := v.databases[name]
 	if d != nil {
 		return d
 	}
-	d = &DatabaseState{Name: name, Disabled: v.px.disabled.has(name)}
+	d = &state.Database{Name: name, Disabled: v.px.disabled.has(name)}
 	v.databases[name] = d
 	entry := v.entry(name)
 	if entry == nil {
@@ -183,7 +160,7 @@ func (v *view) database(name string) *DatabaseState {
 
 // databaseOf returns the row of a group's database: nil if it has been taken out of the
 // configuration and its clients have left.
-func (v *view) databaseOf(g *session.Group) *DatabaseState {
+func (v *view) databaseOf(g *session.Group) *state.Database {
 	if g.Clients == 0 && v.entry(g.Database) == nil {
 		return nil
 	}
@@ -209,10 +186,10 @@ func hostPort(network, address string) (host string, port int) {
 	return host, port
 }
 
-func (v *view) role(name string) *RoleState {
+func (v *view) role(name string) *state.Role {
 	r := v.roles[name]
 	if r == nil {
-		r = &RoleState{Name: name}
+		r = &state.Role{Name: name}
 		if v.s.RoleOf != nil {
 			may := v.s.RoleOf(name)
 			r.MaxClass, r.PromoteShare = may.MaxClass, may.PromoteShare
@@ -245,11 +222,11 @@ func (v *view) upstream(r *upstreamFacts) {
 
 // pools adds a row for every key, and what its groups add to databases and roles.
 func (v *view) pools(f *upstreamFacts) {
-	rows := make([]PoolState, len(f.keys))
+	rows := make([]state.Pool, len(f.keys))
 	clients, names := make([]int, len(rows)), v.names(f)
 	for i := range f.keys {
 		k := &f.keys[i]
-		rows[i] = PoolState{
+		rows[i] = state.Pool{
 			Upstream: f.up.name, Database: cmp.Or(names[i], k.database), Role: k.role, Mode: "transaction", Paused: k.paused, Down: k.down, LastError: k.failure,
 			ServersActive: k.servers.Busy, ServersIdle: k.servers.Idle, ServersLogin: k.servers.Dialling, ServersClosing: k.servers.Closing,
 			ServersCancelled: k.cancelled, Minimum: k.servers.Minimum, ClientsWaiting: k.waiting, Oldest: k.oldest,
@@ -263,18 +240,18 @@ func (v *view) pools(f *upstreamFacts) {
 		r := &rows[at]
 		clients[at] += g.Clients
 		r.Mode = g.Workload.Mode.String()
-		addTraffic(&r.Traffic, g)
-		addTraffic(&v.out.Traffic, g)
+		r.Traffic.Add(g)
+		v.out.Traffic.Add(g)
 		ro := v.role(g.Role)
 		if d := v.databaseOf(g); d != nil {
 			d.Clients += g.Clients
 			d.MinPoolSize = max(d.MinPoolSize, g.Workload.Minimum)
 			d.Mode, d.Paused = r.Mode, r.Paused
-			addTraffic(&d.Traffic, g)
+			d.Traffic.Add(g)
 		}
 		ro.Clients += g.Clients
 		ro.Mode = r.Mode
-		addTraffic(&ro.Traffic, g)
+		ro.Traffic.Add(g)
 	}
 	for i := range rows {
 		r := &rows[i]
@@ -364,32 +341,6 @@ func byUse(groups []session.Group) []*session.Group {
 // mostRefusals bounds the kinds of refusals in a snapshot.
 const mostRefusals = 100
 
-// refusals keeps the most frequent kinds, and adds the others up.
-func (v *view) refusals(list []RefusalState) {
-	var other RefusalState
-	more := func(r *RefusalState) {
-		other.N += r.N
-		if r.Last.After(other.Last) {
-			other.Last = r.Last
-		}
-	}
-	list = slices.DeleteFunc(list, func(r RefusalState) bool {
-		if r.Reason == "" {
-			more(&r)
-		}
-		return r.Reason == ""
-	})
-	slices.SortFunc(list, func(a, b RefusalState) int { return cmp.Compare(b.N, a.N) })
-	most := min(len(list), mostRefusals)
-	for i := range list[most:] {
-		more(&list[most+i])
-	}
-	v.out.Refusals = list[:most:most]
-	if other.N > 0 {
-		v.out.Refusals = append(v.out.Refusals, other)
-	}
-}
-
 // sort puts databases and roles in order and moves them over.
 func (v *view) sort() {
 	for _, d := range v.databases {
@@ -398,6 +349,6 @@ func (v *view) sort() {
 	for _, r := range v.roles {
 		v.out.Roles = append(v.out.Roles, *r)
 	}
-	slices.SortFunc(v.out.Databases, func(a, b DatabaseState) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(v.out.Roles, func(a, b RoleState) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.out.Databases, func(a, b state.Database) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.out.Roles, func(a, b state.Role) int { return cmp.Compare(a.Name, b.Name) })
 }

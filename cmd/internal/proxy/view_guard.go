@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // workloads adds a row for every workload that the configuration has.
@@ -15,7 +16,7 @@ func (v *view) workloads(f *upstreamFacts) {
 		w, st := &f.workloads[i], f.stats(i)
 		f.state.Held += st.Sessions
 		rows[w.Name] = first + i
-		v.out.Workloads = append(v.out.Workloads, WorkloadState{
+		v.out.Workloads = append(v.out.Workloads, state.Workload{
 			Name: w.Name, Upstream: f.up.name, Mode: w.Mode.String(), Share: w.Share, Part: w.Share * float64(f.u.Slots),
 			Running: st.Running, Held: st.Sessions, Pinned: st.Pinned, MaxPinned: st.MaxPinned, Pins: st.Pins, Lent: float64(st.Lent), Borrowed: float64(st.Borrowed), Waiting: st.Waiting,
 			MaxWaiting: st.MaxWaiting, MaxWait: w.MaxWait, Oldest: f.since(st.Waiting > 0, st.Oldest), DrainRate: st.DrainRate,
@@ -30,7 +31,7 @@ func (v *view) workloads(f *upstreamFacts) {
 		if at, ok := rows[g.Workload.Name]; ok {
 			r := &v.out.Workloads[at]
 			r.Clients += g.Clients
-			addTraffic(&r.Traffic, g)
+			r.Traffic.Add(g)
 			for c, n := range g.Traffic.Goodput {
 				goodput[at-first][c] += n
 			}
@@ -42,11 +43,11 @@ func (v *view) workloads(f *upstreamFacts) {
 }
 
 // classes are those of a workload that were seen.
-func (f *upstreamFacts) classes(workload int, goodput *[admission.Classes]uint64) (list []ClassState) {
+func (f *upstreamFacts) classes(workload int, goodput *[admission.Classes]uint64) (list []state.Class) {
 	w, st := &f.workloads[workload], f.stats(workload)
 	for i := range st.Classes {
 		c := &st.Classes[i]
-		s := ClassState{
+		s := state.Class{
 			Class: admission.ClassAt(i), MaxWait: cmp.Or(w.ClassWait[i], w.MaxWait),
 			Waiting: c.Waiting, Standing: c.Standing, Oldest: f.since(c.Waiting > 0, c.Oldest),
 			Granted: c.Granted, Goodput: goodput[i], Refused: c.Refused, Would: c.Would,

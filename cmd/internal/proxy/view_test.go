@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // crowded returns a proxy that knows so many databases, roles of each and workloads. It does
@@ -58,7 +59,7 @@ func TestSnapshotInSlices(t *testing.T) {
 		f(1)
 		return nil
 	}
-	s := &Snapshot{}
+	s := &state.Snapshot{}
 	f, err := px.gather(t.Context(), do, s)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func TestSnapshotInSlices(t *testing.T) {
 	if len(s.Pools) != databases*roles || len(s.Databases) != databases || len(s.Roles) != roles || len(s.Workloads) != workloads {
 		t.Errorf("%d pools, %d databases, %d roles, %d workloads", len(s.Pools), len(s.Databases), len(s.Roles), len(s.Workloads))
 	}
-	if !slices.IsSortedFunc(s.Pools, func(a, b PoolState) int {
+	if !slices.IsSortedFunc(s.Pools, func(a, b state.Pool) int {
 		return cmp.Or(cmp.Compare(a.Database, b.Database), cmp.Compare(a.Role, b.Role))
 	}) {
 		t.Error("the pools are in no order")
@@ -115,7 +116,7 @@ func BenchmarkSnapshot(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				longest, all = 0, 0
-				out := &Snapshot{}
+				out := &state.Snapshot{}
 				f, err := px.gather(b.Context(), do, out)
 				if err != nil {
 					b.Fatal(err)

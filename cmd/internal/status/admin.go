@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/control"
 )
 
 // adminRoutes are the paths of the admin listener.
@@ -66,7 +66,7 @@ func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 	plain(w, http.StatusOK, changesText(changes))
 }
 
-func problemsText(problems []proxy.Problem) string {
+func problemsText(problems []control.Problem) string {
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, "nothing has changed: %d %s\n", len(problems), plural(len(problems), "problem"))
 	for _, p := range problems {
@@ -81,7 +81,7 @@ func problemsText(problems []proxy.Problem) string {
 	return b.String()
 }
 
-func changesText(changes []proxy.Change) string {
+func changesText(changes []control.Change) string {
 	if len(changes) == 0 {
 		return "read again, nothing is different\n"
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/control"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -22,15 +22,15 @@ func TestReload(t *testing.T) {
 		want   string
 	}{
 		{"nothing is different", fakeConfig{}, "200 read again, nothing is different"},
-		{"differences", fakeConfig{changes: []proxy.Change{
+		{"differences", fakeConfig{changes: []control.Change{
 			{Key: "workload.api.max_wait", Old: "2s", New: "500ms"},
 			{Key: "listen", Old: `["127.0.0.1:6432"]`, New: `["0.0.0.0:6432"]`, Restart: true},
 		}}, "200 workload.api.max_wait: 2s -> 500ms\nlisten: [\"127.0.0.1:6432\"] -> [\"0.0.0.0:6432\"] (at the next start only)"},
-		{"problems", fakeConfig{problems: []proxy.Problem{
+		{"problems", fakeConfig{problems: []control.Problem{
 			{Text: "pgweir.toml:3:8: unknown key max_wiat", Hint: "did you mean max_wait?", Where: "3 | max_wiat = 1\n  | ^^^^^^^^\n"},
 			{Text: "pgweir.toml:9:1: slots exceed the budget"},
 		}}, "422 nothing has changed: 2 problems\n\npgweir.toml:3:8: unknown key max_wiat\n3 | max_wiat = 1\n  | ^^^^^^^^\nhint: did you mean max_wait?\n\npgweir.toml:9:1: slots exceed the budget"},
-		{"one problem", fakeConfig{problems: []proxy.Problem{{Text: "x"}}}, "422 nothing has changed: 1 problem\n\nx"},
+		{"one problem", fakeConfig{problems: []control.Problem{{Text: "x"}}}, "422 nothing has changed: 1 problem\n\nx"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, admin := start(t, Options{Guard: &fake{}, Config: &c.config})
@@ -42,7 +42,7 @@ func TestReload(t *testing.T) {
 }
 
 func TestConfigAsText(t *testing.T) {
-	_, admin := start(t, Options{Guard: &fake{}, Config: &fakeConfig{settings: []proxy.Setting{
+	_, admin := start(t, Options{Guard: &fake{}, Config: &fakeConfig{settings: []control.Setting{
 		{Key: "max_client_conn", Value: "500", Default: "10000", Source: "pgweir.toml:4", Reload: true},
 		{Key: "listen", Value: `["127.0.0.1:6432"]`, Default: `["127.0.0.1:6432"]`, Source: "default"},
 	}}})

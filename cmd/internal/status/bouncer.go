@@ -5,17 +5,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // bouncer is the metrics under the names of PgBouncer's exporter, so that dashboards and
 // alerts that exist go on working. Pools have the upstream as a label more: two upstreams may
 // have databases of one name.
 type bouncer struct {
-	pools     group[proxy.PoolState]
-	stats     group[proxy.DatabaseState]
-	databases group[proxy.DatabaseState]
-	lists     group[proxy.Snapshot]
+	pools     group[state.Pool]
+	stats     group[state.Database]
+	databases group[state.Database]
+	lists     group[state.Snapshot]
 }
 
 func newBouncer() bouncer {
@@ -29,7 +29,7 @@ func (b *bouncer) describe(ch chan<- *prometheus.Desc) {
 	b.lists.describe(ch)
 }
 
-func (b *bouncer) collect(ch chan<- prometheus.Metric, s *proxy.Snapshot, pools []proxy.PoolState, databases []proxy.DatabaseState) {
+func (b *bouncer) collect(ch chan<- prometheus.Metric, s *state.Snapshot, pools []state.Pool, databases []state.Database) {
 	b.lists.collect(ch, s)
 	for i := range pools {
 		b.pools.collect(ch, &pools[i])
@@ -41,14 +41,14 @@ func (b *bouncer) collect(ch chan<- prometheus.Metric, s *proxy.Snapshot, pools 
 }
 
 // poolWork ranks pools: what they did and what they were asked to.
-func poolWork(p *proxy.PoolState) uint64 {
+func poolWork(p *state.Pool) uint64 {
 	return p.Traffic.Transactions + p.Traffic.Refused + uint64(p.ClientsWaiting)
 }
 
-func databaseWork(d *proxy.DatabaseState) uint64 { return d.Traffic.Transactions + d.Traffic.Refused }
+func databaseWork(d *state.Database) uint64 { return d.Traffic.Transactions + d.Traffic.Refused }
 
-func bouncerPools() group[proxy.PoolState] {
-	type P = proxy.PoolState
+func bouncerPools() group[state.Pool] {
+	type P = state.Pool
 	g := group[P]{labels: []string{"upstream", "database", "user"}, values: func(p *P) []string {
 		return []string{label(p.Upstream), label(p.Database), label(p.Role)}
 	}}
@@ -74,24 +74,24 @@ func bouncerPools() group[proxy.PoolState] {
 	return g
 }
 
-func bouncerStats() group[proxy.DatabaseState] {
-	type D = proxy.DatabaseState
+func bouncerStats() group[state.Database] {
+	type D = state.Database
 	g := group[D]{labels: []string{"database"}, values: func(d *D) []string { return []string{label(d.Name)} }}
 	for _, c := range []struct {
 		name, help string
-		value      func(*proxy.Traffic) float64
+		value      func(*state.Traffic) float64
 	}{
-		{"queries_pooled", "Queries and pipelines that servers answered.", func(t *proxy.Traffic) float64 { return float64(t.Queries) }},
-		{"queries_duration_seconds", "Time for which servers had something to answer.", func(t *proxy.Traffic) float64 { return seconds(t.QueryTime) }},
-		{"received_bytes", "Bytes from clients.", func(t *proxy.Traffic) float64 { return float64(t.Received) }},
-		{"sent_bytes", "Bytes to clients.", func(t *proxy.Traffic) float64 { return float64(t.Sent) }},
-		{"client_wait_seconds", "Time that clients waited for a server.", func(t *proxy.Traffic) float64 { return seconds(t.WaitTime) }},
-		{"sql_transactions_pooled", "Servers that came back at the end of a transaction.", func(t *proxy.Traffic) float64 { return float64(t.Transactions) }},
-		{"server_in_transaction_seconds", "Time for which servers were bound to clients.", func(t *proxy.Traffic) float64 { return seconds(t.TransactionTime) }},
-		{"server_assignments", "Servers given to clients.", func(t *proxy.Traffic) float64 { return float64(t.Assignments) }},
-		{"client_parses", "Parse messages from clients.", func(t *proxy.Traffic) float64 { return float64(t.ClientParses) }},
-		{"server_parses", "Parse messages to servers.", func(t *proxy.Traffic) float64 { return float64(t.ServerParses) }},
-		{"binds", "Bind messages from clients.", func(t *proxy.Traffic) float64 { return float64(t.Binds) }},
+		{"queries_pooled", "Queries and pipelines that servers answered.", func(t *state.Traffic) float64 { return float64(t.Queries) }},
+		{"queries_duration_seconds", "Time for which servers had something to answer.", func(t *state.Traffic) float64 { return seconds(t.QueryTime) }},
+		{"received_bytes", "Bytes from clients.", func(t *state.Traffic) float64 { return float64(t.Received) }},
+		{"sent_bytes", "Bytes to clients.", func(t *state.Traffic) float64 { return float64(t.Sent) }},
+		{"client_wait_seconds", "Time that clients waited for a server.", func(t *state.Traffic) float64 { return seconds(t.WaitTime) }},
+		{"sql_transactions_pooled", "Servers that came back at the end of a transaction.", func(t *state.Traffic) float64 { return float64(t.Transactions) }},
+		{"server_in_transaction_seconds", "Time for which servers were bound to clients.", func(t *state.Traffic) float64 { return seconds(t.TransactionTime) }},
+		{"server_assignments", "Servers given to clients.", func(t *state.Traffic) float64 { return float64(t.Assignments) }},
+		{"client_parses", "Parse messages from clients.", func(t *state.Traffic) float64 { return float64(t.ClientParses) }},
+		{"server_parses", "Parse messages to servers.", func(t *state.Traffic) float64 { return float64(t.ServerParses) }},
+		{"binds", "Bind messages from clients.", func(t *state.Traffic) float64 { return float64(t.Binds) }},
 	} {
 		g.metric(counterKind, "pgbouncer_stats_totals_"+c.name+"_total", c.help).
 			with(func(d *D) float64 { return c.value(&d.Traffic) })
@@ -99,8 +99,8 @@ func bouncerStats() group[proxy.DatabaseState] {
 	return g
 }
 
-func bouncerDatabases() group[proxy.DatabaseState] {
-	type D = proxy.DatabaseState
+func bouncerDatabases() group[state.Database] {
+	type D = state.Database
 	g := group[D]{
 		labels: []string{"name", "host", "port", "database", "force_user", "pool_mode"},
 		values: func(d *D) []string {
@@ -116,8 +116,8 @@ func bouncerDatabases() group[proxy.DatabaseState] {
 	return g
 }
 
-func bouncerLists() group[proxy.Snapshot] {
-	type S = proxy.Snapshot
+func bouncerLists() group[state.Snapshot] {
+	type S = state.Snapshot
 	var g group[S]
 	for _, c := range []struct {
 		name, help string
@@ -130,9 +130,9 @@ func bouncerLists() group[proxy.Snapshot] {
 		{"free_clients", "Client connections that could still come.", func(s *S) int { return max(0, s.MaxClients-s.Clients-s.LoggingIn) }},
 		{"used_clients", "Clients that have logged in.", func(s *S) int { return s.Clients }},
 		{"login_clients", "Clients that are logging in.", func(s *S) int { return s.LoggingIn }},
-		{"free_servers", "Server connections that are free.", func(s *S) int { return sum(s, func(u *proxy.UpstreamState) int { return u.Idle }) }},
+		{"free_servers", "Server connections that are free.", func(s *S) int { return sum(s, func(u *state.Upstream) int { return u.Idle }) }},
 		{"used_servers", "Server connections that work or log in.", func(s *S) int {
-			return sum(s, func(u *proxy.UpstreamState) int { return u.Active + u.Dialling + u.Cancelling })
+			return sum(s, func(u *state.Upstream) int { return u.Active + u.Dialling + u.Cancelling })
 		}},
 		{"config_max_client_connections", "max_client_conn.", func(s *S) int { return s.MaxClients }},
 		{"config_max_user_connections", "Server connections that one user may have; 0: no limit but the budget.", func(*S) int { return 0 }},
@@ -143,7 +143,7 @@ func bouncerLists() group[proxy.Snapshot] {
 }
 
 // sum adds a number up over the upstreams.
-func sum(s *proxy.Snapshot, f func(*proxy.UpstreamState) int) int {
+func sum(s *state.Snapshot, f func(*state.Upstream) int) int {
 	n := 0
 	for i := range s.Upstreams {
 		n += f(&s.Upstreams[i])

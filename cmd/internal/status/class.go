@@ -4,13 +4,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pgweir/pgweir/admission"
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // classRow is a class of a workload.
 type classRow struct {
-	w *proxy.WorkloadState
-	c *proxy.ClassState
+	w *state.Workload
+	c *state.Class
 }
 
 // classMetrics are those of the classes. A class that was never seen has no series: of the
@@ -52,22 +52,22 @@ func (m *classMetrics) describe(ch chan<- *prometheus.Desc) {
 // maxClassWaits bounds the workloads whose classes have histograms, which are most of a scrape.
 const maxClassWaits = 100
 
-func (m *classMetrics) collect(ch chan<- prometheus.Metric, list []proxy.WorkloadState) {
-	var several []*proxy.WorkloadState
+func (m *classMetrics) collect(ch chan<- prometheus.Metric, list []state.Workload) {
+	var several []*state.Workload
 	for i := range list {
 		m.counts(ch, &list[i])
 		if len(list[i].Classes) > 1 { // else they are the workload's
 			several = append(several, &list[i])
 		}
 	}
-	several, _ = busiest(several, maxClassWaits, func(w **proxy.WorkloadState) uint64 { return (*w).Granted + refused(*w) })
+	several, _ = busiest(several, maxClassWaits, func(w **state.Workload) uint64 { return (*w).Granted + refused(*w) })
 	for _, w := range several {
 		m.histograms(ch, w)
 	}
 }
 
 // counts sends all but the histograms.
-func (m *classMetrics) counts(ch chan<- prometheus.Metric, w *proxy.WorkloadState) {
+func (m *classMetrics) counts(ch chan<- prometheus.Metric, w *state.Workload) {
 	for i := range w.Classes {
 		c := &w.Classes[i]
 		m.group.collect(ch, &classRow{w, c})
@@ -84,7 +84,7 @@ func (m *classMetrics) counts(ch chan<- prometheus.Metric, w *proxy.WorkloadStat
 	}
 }
 
-func (m *classMetrics) histograms(ch chan<- prometheus.Metric, w *proxy.WorkloadState) {
+func (m *classMetrics) histograms(ch chan<- prometheus.Metric, w *state.Workload) {
 	for i := range w.Classes {
 		c := &w.Classes[i]
 		upstream, name, class := label(w.Upstream), label(w.Name), c.Class.String()

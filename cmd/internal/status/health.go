@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // pulseTime is how long the event loop may take to answer before it counts as stuck.
@@ -21,7 +21,7 @@ type health struct {
 	Notes  []string `json:"notes,omitempty"`  // true of it, but no reason to stay away
 }
 
-func (s *Server) pulse(ctx context.Context) (proxy.Health, error) {
+func (s *Server) pulse(ctx context.Context) (state.Health, error) {
 	ctx, cancel := context.WithTimeout(ctx, pulseTime)
 	defer cancel()
 	return s.o.Guard.Health(ctx)

@@ -9,24 +9,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 func TestHealth(t *testing.T) {
-	g := &fake{make: func(int) *proxy.Snapshot { t.Error("a health check took a snapshot"); return fixed() }}
+	g := &fake{make: func(int) *state.Snapshot { t.Error("a health check took a snapshot"); return fixed() }}
 	public, _ := start(t, Options{Guard: g})
 	for _, c := range []struct {
 		name         string
-		health       proxy.Health
+		health       state.Health
 		err          error
 		alive, ready string
 	}{
-		{"all is well", proxy.Health{}, nil, "200 ok", "200 ok"},
-		{"paused", proxy.Health{Paused: true}, nil, "200 ok", "200 ok (paused)"},
-		{"database away", proxy.Health{Down: true}, nil, "200 ok", "200 ok (database away)"},
-		{"draining", proxy.Health{Draining: true}, nil, "200 ok", "503 draining"},
-		{"all at once", proxy.Health{Draining: true, Paused: true, Down: true}, nil, "200 ok", "503 draining (paused, database away)"},
-		{"stuck", proxy.Health{}, errStuck, "503 the event loop did not answer within 1s", "503 the event loop did not answer within 1s"},
+		{"all is well", state.Health{}, nil, "200 ok", "200 ok"},
+		{"paused", state.Health{Paused: true}, nil, "200 ok", "200 ok (paused)"},
+		{"database away", state.Health{Down: true}, nil, "200 ok", "200 ok (database away)"},
+		{"draining", state.Health{Draining: true}, nil, "200 ok", "503 draining"},
+		{"all at once", state.Health{Draining: true, Paused: true, Down: true}, nil, "200 ok", "503 draining (paused, database away)"},
+		{"stuck", state.Health{}, errStuck, "503 the event loop did not answer within 1s", "503 the event loop did not answer within 1s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g.set(func(f *fake) { f.health, f.err = c.health, c.err })
@@ -41,7 +41,7 @@ func TestHealth(t *testing.T) {
 			}
 		})
 	}
-	g.set(func(f *fake) { f.health, f.err = proxy.Health{Draining: true, Paused: true}, nil })
+	g.set(func(f *fake) { f.health, f.err = state.Health{Draining: true, Paused: true}, nil })
 	if code, _, body := get(t, public+"/readyz", "Accept", "application/json"); statusLine(code, body) != `503 {"ok":false,"reason":"draining","notes":["paused"]}` {
 		t.Errorf("%d %s", code, body)
 	}
@@ -52,7 +52,7 @@ func statusLine(code int, body string) string {
 }
 
 func TestPathsAndMethods(t *testing.T) {
-	public, admin := start(t, Options{Guard: &fake{make: func(int) *proxy.Snapshot { return fixed() }}, Config: &fakeConfig{}})
+	public, admin := start(t, Options{Guard: &fake{make: func(int) *state.Snapshot { return fixed() }}, Config: &fakeConfig{}})
 	for _, c := range []struct {
 		method, url string
 		want        int
@@ -100,7 +100,7 @@ func TestHeadersAreBounded(t *testing.T) {
 }
 
 func TestPageIsSelfContained(t *testing.T) {
-	public, _ := start(t, Options{Guard: &fake{make: func(int) *proxy.Snapshot { return fixed() }}})
+	public, _ := start(t, Options{Guard: &fake{make: func(int) *state.Snapshot { return fixed() }}})
 	_, header, body := get(t, public+"/")
 	policy := header.Get("Content-Security-Policy")
 	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 const (
@@ -39,7 +39,7 @@ type sample struct {
 	Sent     float64            `json:"sent"` // bytes per second to clients
 	Received float64            `json:"received"`
 
-	refusals []proxy.RefusalState // totals at its end
+	refusals []state.RefusalCount // totals at its end
 }
 
 // history is the last five minutes, sampled while somebody looks.
@@ -53,7 +53,7 @@ type history struct {
 	ctx     context.Context // of the sampler; ended by stop
 	running bool            // a sampler is at work
 	looked  time.Time       // at the last poll
-	last    *proxy.Snapshot // that the next sample is compared with
+	last    *state.Snapshot // that the next sample is compared with
 	tenants tenants         // likewise
 	samples []sample        // oldest first, at most sampleKeep
 	view    *view           // of the last sample
@@ -132,7 +132,7 @@ func (h *history) takeLocked(ctx context.Context) {
 }
 
 // take asks for what a sample is made of.
-func (h *history) take(ctx context.Context) (*proxy.Snapshot, []proxy.TenantState, error) {
+func (h *history) take(ctx context.Context) (*state.Snapshot, []state.Tenant, error) {
 	snap, err := h.guard.Snapshot(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -142,7 +142,7 @@ func (h *history) take(ctx context.Context) (*proxy.Snapshot, []proxy.TenantStat
 }
 
 // addLocked takes in a snapshot, or that there is none.
-func (h *history) addLocked(snap *proxy.Snapshot, list []proxy.TenantState, err error) {
+func (h *history) addLocked(snap *state.Snapshot, list []state.Tenant, err error) {
 	if err != nil {
 		if h.failed == nil {
 			h.since = time.Now()
@@ -168,7 +168,7 @@ func (h *history) addLocked(snap *proxy.Snapshot, list []proxy.TenantState, err 
 }
 
 // baselineLocked is the oldest list of refusals that is kept: what came since is recent.
-func (h *history) baselineLocked() []proxy.RefusalState {
+func (h *history) baselineLocked() []state.RefusalCount {
 	for i := range h.samples {
 		if r := h.samples[i].refusals; r != nil {
 			return r
@@ -223,12 +223,12 @@ type rate struct {
 type classRate struct{ served, refused, would, useful float64 }
 
 // classRates compares the classes of a workload.
-func classRates(before, now *proxy.WorkloadState, secs float64) map[admission.Class]classRate {
+func classRates(before, now *state.Workload, secs float64) map[admission.Class]classRate {
 	rates := make(map[admission.Class]classRate, len(now.Classes))
 	for i := range now.Classes {
 		c := &now.Classes[i]
-		was := &proxy.ClassState{}
-		if at := slices.IndexFunc(before.Classes, func(b proxy.ClassState) bool { return b.Class == c.Class }); at >= 0 {
+		was := &state.Class{}
+		if at := slices.IndexFunc(before.Classes, func(b state.Class) bool { return b.Class == c.Class }); at >= 0 {
 			was = &before.Classes[at]
 		}
 		rates[c.Class] = classRate{
@@ -249,13 +249,13 @@ func allReasons(list *[admission.Reasons]uint64) (n uint64) {
 
 // compare makes the sample between two snapshots and fills in the rates of the workloads. A
 // workload that a reload has taken away counts no more, one that it has brought starts at 0.
-func compare(before, now *proxy.Snapshot, rates map[workloadKey]rate) sample {
+func compare(before, now *state.Snapshot, rates map[workloadKey]rate) sample {
 	secs := max(now.Now.Sub(before.Now).Seconds(), 1e-3)
 	s := sample{At: now.Now.UnixMilli(), Reasons: make(map[string]float64), refusals: now.Refusals}
 	if s.refusals == nil {
-		s.refusals = []proxy.RefusalState{}
+		s.refusals = []state.RefusalCount{}
 	}
-	old := make(map[workloadKey]*proxy.WorkloadState, len(before.Workloads))
+	old := make(map[workloadKey]*state.Workload, len(before.Workloads))
 	for i := range before.Workloads {
 		w := &before.Workloads[i]
 		old[workloadKey{w.Upstream, w.Name}] = w
@@ -266,7 +266,7 @@ func compare(before, now *proxy.Snapshot, rates map[workloadKey]rate) sample {
 		key := workloadKey{w.Upstream, w.Name}
 		was := old[key]
 		if was == nil {
-			was = &proxy.WorkloadState{}
+			was = &state.Workload{}
 		}
 		r := rate{served: per(w.Granted, was.Granted, secs), classes: classRates(was, w, secs)}
 		for reason := range w.Refused {
@@ -304,7 +304,7 @@ func per(now, before uint64, secs float64) float64 {
 	return math.Round(float64(now-before)/secs*100) / 100
 }
 
-func countOf(list []proxy.Count, name string) uint64 {
+func countOf(list []state.Count, name string) uint64 {
 	for _, c := range list {
 		if c.Label == name {
 			return c.N

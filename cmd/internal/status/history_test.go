@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // ticking is a Guard whose counters grow by the second.
 func ticking() *fake {
 	first := time.Now()
-	return &fake{make: func(int) *proxy.Snapshot {
+	return &fake{make: func(int) *state.Snapshot {
 		now := time.Now()
 		secs := uint64(now.Sub(first) / time.Second)
 		s := fixed()
@@ -29,7 +29,7 @@ func ticking() *fake {
 		w.Granted, w.Refused, w.GrantWaits = 100*secs, [admission.Reasons]uint64{}, admission.Waits{}
 		w.Refused[admission.QueueAge] = 30 * secs
 		addWaits(&w.GrantWaits, 3*time.Millisecond, int(100*secs))
-		s.Turned = []proxy.Count{{Label: "max_client_conn", N: 5 * secs}}
+		s.Turned = []state.Count{{Label: "max_client_conn", N: 5 * secs}}
 		s.Refusals[0].N = 1000 + 30*secs
 		s.Traffic.Sent = 5000 * secs
 		return s
@@ -141,7 +141,7 @@ func TestHistoryThatNeverHadASnapshot(t *testing.T) {
 }
 
 func TestStatusJSON(t *testing.T) {
-	public, _ := start(t, Options{Guard: &fake{make: func(int) *proxy.Snapshot { return fixed() }}, Version: "1.2.3"})
+	public, _ := start(t, Options{Guard: &fake{make: func(int) *state.Snapshot { return fixed() }}, Version: "1.2.3"})
 	for _, query := range []string{"", "?since=0", "?since=x", "?since=-9223372036854775808", "?since=9223372036854775807"} {
 		code, header, body := get(t, public+"/status.json"+query)
 		var got struct {
@@ -206,7 +206,7 @@ func TestCompareClasses(t *testing.T) {
 	batch.Goodput += 18
 	batch.Refused[admission.Displaced] += 6
 	batch.Would[admission.QueueAge] += 4
-	w.Classes = append(w.Classes, proxy.ClassState{Class: admission.Sheddable, Granted: 2})
+	w.Classes = append(w.Classes, state.Class{Class: admission.Sheddable, Granted: 2})
 	rates := map[workloadKey]rate{}
 	s := compare(before, now, rates)
 	if s.Useful != 15 || s.Wasted != 1.5 {
@@ -226,20 +226,20 @@ func TestCompareClasses(t *testing.T) {
 func TestTenantRows(t *testing.T) {
 	var m tenants
 	now := moment()
-	state := func(name string, waiting int, served time.Duration, granted, refused uint64) proxy.TenantState {
-		return proxy.TenantState{Role: "app", Tenant: name, Waiting: waiting, Served: served, Granted: granted, Refused: refused}
+	row := func(name string, waiting int, served time.Duration, granted, refused uint64) state.Tenant {
+		return state.Tenant{Role: "app", Tenant: name, Waiting: waiting, Served: served, Granted: granted, Refused: refused}
 	}
-	rows, _ := m.rows([]proxy.TenantState{state("a", 1, time.Hour, 10, 10), state("b", 0, time.Hour, 10, 10), state("c", 0, time.Hour, 10, 10)}, now)
+	rows, _ := m.rows([]state.Tenant{row("a", 1, time.Hour, 10, 10), row("b", 0, time.Hour, 10, 10), row("c", 0, time.Hour, 10, 10)}, now)
 	if len(rows) != 1 || rows[0].Tenant != "a" || rows[0].Served != 0 || rows[0].Refused != 0 {
 		t.Errorf("at first: %+v", rows)
 	}
-	rows, _ = m.rows([]proxy.TenantState{state("a", 1, time.Hour+time.Second, 14, 10), state("b", 0, time.Hour, 10, 14), state("c", 0, 0, 1, 0)}, now.Add(2*time.Second))
+	rows, _ = m.rows([]state.Tenant{row("a", 1, time.Hour+time.Second, 14, 10), row("b", 0, time.Hour, 10, 14), row("c", 0, 0, 1, 0)}, now.Add(2*time.Second))
 	if len(rows) != 2 || rows[0].Tenant != "b" || rows[0].Refused != 2 || rows[1].Slots != 0.5 || rows[1].Served != 2 {
 		t.Errorf("then: %+v", rows)
 	}
-	list := make([]proxy.TenantState, 100)
+	list := make([]state.Tenant, 100)
 	for i := range list {
-		list[i] = state(fmt.Sprint(i), i+1, 0, 0, 0)
+		list[i] = row(fmt.Sprint(i), i+1, 0, 0, 0)
 	}
 	rows, more := m.rows(list, now.Add(3*time.Second))
 	if len(rows) != maxTenantRows || more != 100-maxTenantRows || rows[0].Tenant != "99" {
@@ -277,11 +277,11 @@ func TestQuantiles(t *testing.T) {
 
 func TestHintsForAllReasonsOfTheQueue(t *testing.T) {
 	for r := admission.None + 1; int(r) < admission.Reasons; r++ {
-		if proxy.Advice(r.String()) == "" {
+		if state.Advice(r.String()) == "" {
 			t.Error(errors.New(r.String()), "has no hint")
 		}
 	}
-	if proxy.Advice("none") != "" {
+	if state.Advice("none") != "" {
 		t.Error("a hint for nothing")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 const (
@@ -46,11 +46,11 @@ type collector struct {
 	lastReload func() (time.Time, bool)
 	log        *slog.Logger
 
-	process   group[proxy.Snapshot]
+	process   group[state.Snapshot]
 	counts    countMetrics
-	memory    group[proxy.MemoryState]
-	upstreams group[proxy.UpstreamState]
-	workloads group[proxy.WorkloadState]
+	memory    group[state.Memory]
+	upstreams group[state.Upstream]
+	workloads group[state.Workload]
 	classes   classMetrics
 	rates     rateMetrics
 	tls       tlsMetrics

@@ -23,7 +23,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/pgweir/pgweir/admission"
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden files of testdata")
@@ -61,9 +61,9 @@ func do(t *testing.T, method, url string, header ...string) (int, http.Header, s
 }
 
 // scrape returns the text exposition of a snapshot.
-func scrape(t *testing.T, s *proxy.Snapshot, o Options) string {
+func scrape(t *testing.T, s *state.Snapshot, o Options) string {
 	t.Helper()
-	o.Guard = &fake{make: func(int) *proxy.Snapshot { return s }}
+	o.Guard = &fake{make: func(int) *state.Snapshot { return s }}
 	public, _ := start(t, o)
 	code, _, body := get(t, public+"/metrics")
 	if code != http.StatusOK {
@@ -135,7 +135,7 @@ func TestReadmeNamesMetrics(t *testing.T) {
 func TestMetricsAreLinted(t *testing.T) {
 	for name, body := range map[string]string{
 		"small": scrape(t, fixed(), Options{}),
-		"empty": scrape(t, &proxy.Snapshot{}, Options{}),
+		"empty": scrape(t, &state.Snapshot{}, Options{}),
 		"cut":   scrape(t, large(30, 3), Options{MaxPools: 10}),
 	} {
 		problems, err := promlint.New(strings.NewReader(body)).Lint()
@@ -190,7 +190,7 @@ func families(t *testing.T, public, accept string) (map[string]*dto.MetricFamily
 
 func TestProtobufCarriesNativeHistograms(t *testing.T) {
 	snap := fixed()
-	public, _ := start(t, Options{Guard: &fake{make: func(int) *proxy.Snapshot { return snap }}})
+	public, _ := start(t, Options{Guard: &fake{make: func(int) *state.Snapshot { return snap }}})
 	all, header := families(t, public, "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited")
 	if kind := header.Get("Content-Type"); !strings.Contains(kind, "protobuf") {
 		t.Fatalf("Content-Type %s", kind)
@@ -270,7 +270,7 @@ func TestEmptyHistogramIsANativeOne(t *testing.T) {
 }
 
 func TestOpenMetrics(t *testing.T) {
-	public, _ := start(t, Options{Guard: &fake{make: func(int) *proxy.Snapshot { return fixed() }}})
+	public, _ := start(t, Options{Guard: &fake{make: func(int) *state.Snapshot { return fixed() }}})
 	code, header, body := get(t, public+"/metrics", "Accept", "application/openmetrics-text;version=1.0.0")
 	if code != http.StatusOK || !strings.Contains(header.Get("Content-Type"), "openmetrics") || !strings.HasSuffix(body, "# EOF\n") {
 		t.Fatalf("%d %v ... %q", code, header, body[max(0, len(body)-80):])
@@ -293,7 +293,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		}
 	}
 	busy := large(5000, 3).Pools
-	slices.SortFunc(busy, func(a, b proxy.PoolState) int { return int(b.Traffic.Transactions) - int(a.Traffic.Transactions) })
+	slices.SortFunc(busy, func(a, b state.Pool) int { return int(b.Traffic.Transactions) - int(a.Traffic.Transactions) })
 	for _, p := range busy[:100] {
 		if !strings.Contains(body, fmt.Sprintf("user=%q", p.Role)) {
 			t.Errorf("%s with %d transactions was left out", p.Role, p.Traffic.Transactions)
@@ -365,7 +365,7 @@ func TestScrapeWithoutAnAnswerFromTheLoop(t *testing.T) {
 func TestScrapesAtOnceAreBounded(t *testing.T) {
 	release := make(chan struct{})
 	entered := make(chan struct{}, 10)
-	g := &fake{make: func(int) *proxy.Snapshot {
+	g := &fake{make: func(int) *state.Snapshot {
 		entered <- struct{}{}
 		<-release
 		return fixed()
@@ -399,7 +399,7 @@ func TestScrapesAtOnceAreBounded(t *testing.T) {
 
 func BenchmarkScrape(b *testing.B) {
 	snap := large(5000, 1000)
-	s := New(Options{Guard: &fake{make: func(int) *proxy.Snapshot { return snap }}, Log: newTextLogger(io.Discard)})
+	s := New(Options{Guard: &fake{make: func(int) *state.Snapshot { return snap }}, Log: newTextLogger(io.Discard)})
 	h := s.publicRoutes()
 	for name, accept := range map[string]string{
 		"text":     "text/plain",

@@ -6,31 +6,31 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // overload is a pgweir whose load doubles after a minute and a half and that loses its
 // database for ten seconds later on. It is played in whole seconds.
 type overload struct {
 	rand  *rand.Rand
-	state proxy.Snapshot
-	who   []proxy.RefusalState
+	state state.Snapshot
+	who   []state.RefusalCount
 }
 
 func newOverload(start time.Time) *overload {
 	o := &overload{rand: rand.New(rand.NewPCG(3, 7))}
-	o.state = proxy.Snapshot{Now: start, Started: start.Add(-51 * time.Hour), MaxClients: 10000, MaxLogins: 256}
-	o.state.Upstreams = []proxy.UpstreamState{
+	o.state = state.Snapshot{Now: start, Started: start.Add(-51 * time.Hour), MaxClients: 10000, MaxLogins: 256}
+	o.state.Upstreams = []state.Upstream{
 		{Name: "main", Host: "10.0.0.5:5432", Budget: 40, BudgetSum: "as configured", Reserve: 3, Slots: 24, MaxWait: 200 * time.Millisecond},
 		{Name: "reporting", Host: "/var/run/postgresql", Budget: 12, Reserve: 3, Slots: 8, MaxWait: 2 * time.Second, Running: 2, Active: 2, Idle: 1},
 	}
-	o.state.Workloads = []proxy.WorkloadState{
+	o.state.Workloads = []state.Workload{
 		{Name: "checkout", Upstream: "main", Mode: "transaction", Policy: "guard", Guard: "enforce", Clients: 180, Part: 12, MaxWaiting: 96, MaxWait: 500 * time.Millisecond},
 		{Name: "web", Upstream: "main", Mode: "transaction", Policy: "guard", Guard: "enforce", Clients: 820, Part: 9.6, MaxWaiting: 120, MaxWait: 200 * time.Millisecond},
 		{Name: "default", Upstream: "main", Mode: "transaction", Policy: "guard", Guard: "dry_run", Clients: 36, Part: 2.4, MaxWaiting: 16, MaxWait: 200 * time.Millisecond},
 		{Name: "default", Upstream: "reporting", Mode: "session", Policy: "fifo", Guard: "enforce", Clients: 14, Part: 8, MaxWaiting: 32, MaxWait: 2 * time.Second},
 	}
-	o.who = []proxy.RefusalState{
+	o.who = []state.RefusalCount{
 		{Reason: "queue_age", Workload: "web", Database: "shop", Role: "app", Application: "web-crawler", Tenant: "acme"},
 		{Reason: "queue_full", Workload: "web", Database: "shop", Role: "app", Application: "web-crawler"},
 		{Reason: "queue_age", Workload: "web", Database: "shop", Role: "app", Application: "web-frontend"},
@@ -46,7 +46,7 @@ func newOverload(start time.Time) *overload {
 func (o *overload) near(n float64) float64 { return n * (0.94 + 0.12*o.rand.Float64()) }
 
 // second plays the k-th second and returns the state after it.
-func (o *overload) second(k int) *proxy.Snapshot {
+func (o *overload) second(k int) *state.Snapshot {
 	s := &o.state
 	s.Now = s.Now.Add(time.Second)
 	busy, away := k >= 90, k >= 200 && k < 210
@@ -74,15 +74,15 @@ func (o *overload) second(k int) *proxy.Snapshot {
 	s.Traffic.Sent += uint64(o.near(9.4e6))
 	s.Traffic.Received += uint64(o.near(1.1e6))
 	if busy && k%3 == 0 {
-		s.Turned = []proxy.Count{{Label: "max_client_conn", N: uint64(k * 12)}}
+		s.Turned = []state.Count{{Label: "max_client_conn", N: uint64(k * 12)}}
 	}
 	copied := *s
-	copied.Upstreams = append([]proxy.UpstreamState(nil), s.Upstreams...)
-	copied.Workloads = append([]proxy.WorkloadState(nil), s.Workloads...)
+	copied.Upstreams = append([]state.Upstream(nil), s.Upstreams...)
+	copied.Workloads = append([]state.Workload(nil), s.Workloads...)
 	for i := range copied.Workloads {
 		copied.Workloads[i].Classes = slices.Clone(s.Workloads[i].Classes)
 	}
-	copied.Refusals = append([]proxy.RefusalState(nil), o.who...)
+	copied.Refusals = append([]state.RefusalCount(nil), o.who...)
 	return &copied
 }
 
@@ -134,11 +134,11 @@ func (o *overload) play(i int, busy, away bool) {
 
 // classify spreads what a workload did in a second over its classes: of web the more important
 // third is served in full, of all others everything is critical.
-func (o *overload) classify(w, before *proxy.WorkloadState) {
+func (o *overload) classify(w, before *state.Workload) {
 	if w.Classes == nil {
-		w.Classes = []proxy.ClassState{{Class: admission.Critical, MaxWait: w.MaxWait}}
+		w.Classes = []state.Class{{Class: admission.Critical, MaxWait: w.MaxWait}}
 		if w.Name == "web" {
-			w.Classes = append(w.Classes, proxy.ClassState{Class: admission.SheddablePlus, MaxWait: w.MaxWait / 2})
+			w.Classes = append(w.Classes, state.Class{Class: admission.SheddablePlus, MaxWait: w.MaxWait / 2})
 		}
 	}
 	served := w.Granted - before.Granted
@@ -168,12 +168,12 @@ func (o *overload) classify(w, before *proxy.WorkloadState) {
 }
 
 // tenants are those of web: one sends most of what is refused.
-func (o *overload) tenants() []proxy.TenantState {
+func (o *overload) tenants() []state.Tenant {
 	w := &o.state.Workloads[1]
 	low := &w.Classes[len(w.Classes)-1]
-	list := make([]proxy.TenantState, 0, 4)
+	list := make([]state.Tenant, 0, 4)
 	for i, name := range []string{"acme", "globex", "initech", "umbrella"} {
-		t := proxy.TenantState{Upstream: "main", Workload: "web", Class: low.Class, Role: "app", Tenant: name}
+		t := state.Tenant{Upstream: "main", Workload: "web", Class: low.Class, Role: "app", Tenant: name}
 		t.Waiting, t.Running = low.Waiting>>(i+1), w.Running>>(i+1)
 		t.Granted, t.Served = low.Granted/4, time.Duration(low.Granted/4)*5*time.Millisecond
 		t.Refused = allReasons(&low.Refused) >> (2*i + 1)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // watched is a server whose history is full of an overload that goes on.
@@ -16,7 +16,7 @@ func watched(t *testing.T) (url string, g *fake) {
 	t.Helper()
 	begin := time.Now().Add(-sampleKeep * time.Second)
 	play := newOverload(begin)
-	g = &fake{make: func(n int) *proxy.Snapshot { return play.second(sampleKeep + n) }, tenants: play.tenants}
+	g = &fake{make: func(n int) *state.Snapshot { return play.second(sampleKeep + n) }, tenants: play.tenants}
 	s := New(Options{Guard: g, Version: "1.2.3", Log: newTextLogger(t.Output())})
 	h := s.history
 	h.mu.Lock()
@@ -42,7 +42,7 @@ func TestPageUnderOverload(t *testing.T) {
 		"main", "10.0.0.5:5432", "24 of 24", "37 of 40", "logging in", "held for a cancel",
 		"checkout", "2 lent", "2.4 borrowed", "188 ms of 200 ms",
 		"queue_age", "queue_full", "no_server", "max_client_conn", "web-crawler", "nightly-sync",
-		proxy.Advice("queue_age"), proxy.Advice("no_server"), "1.2.3", "up 2 d", "MB/s to clients", "standing", "dry run", "fifo", "sheddable_plus", "would have been refused", "were in vain", "Who sends it", "1.3 of them for nobody", "acme", "answered in time", "1,050", "of 10,000",
+		state.Advice("queue_age"), state.Advice("no_server"), "1.2.3", "up 2 d", "MB/s to clients", "standing", "dry run", "fifo", "sheddable_plus", "would have been refused", "were in vain", "Who sends it", "1.3 of them for nobody", "acme", "answered in time", "1,050", "of 10,000",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the page does not say %q", want)
@@ -69,7 +69,7 @@ func TestPageUnderOverload(t *testing.T) {
 func TestPageDoesNotJump(t *testing.T) {
 	b := newBrowser(t)
 	release, play := make(chan struct{}), newOverload(time.Now())
-	g := &fake{make: func(n int) *proxy.Snapshot {
+	g := &fake{make: func(n int) *state.Snapshot {
 		<-release
 		return play.second(100 + n)
 	}}
@@ -97,7 +97,7 @@ func TestPageDoesNotJump(t *testing.T) {
 func TestPageShowsTheState(t *testing.T) {
 	b := newBrowser(t)
 	snap := fixed()
-	g := &fake{make: func(int) *proxy.Snapshot {
+	g := &fake{make: func(int) *state.Snapshot {
 		s := *snap
 		s.Now = time.Now()
 		return &s
@@ -107,7 +107,7 @@ func TestPageShowsTheState(t *testing.T) {
 	p := b.open(url, 1400, 1000, "light")
 	const name, banner = `document.getElementById("state-text").textContent`, `document.getElementById("banner").textContent`
 	p.wait(name + ` === "Serving"`)
-	change := func(f func(*proxy.Snapshot)) {
+	change := func(f func(*state.Snapshot)) {
 		g.set(func(*fake) {
 			next := *snap
 			next.Upstreams = slices.Clone(snap.Upstreams)
@@ -115,13 +115,13 @@ func TestPageShowsTheState(t *testing.T) {
 			snap = &next
 		})
 	}
-	change(func(s *proxy.Snapshot) { s.Upstreams[0].Paused = true })
+	change(func(s *state.Snapshot) { s.Upstreams[0].Paused = true })
 	p.wait(name + ` === "Paused" && ` + banner + `.includes("main: paused")`)
-	change(func(s *proxy.Snapshot) {
+	change(func(s *state.Snapshot) {
 		s.Upstreams[0].Down, s.Upstreams[0].LastError = true, "28P01: password authentication failed"
 	})
 	p.wait(name + ` === "No database" && ` + banner + `.includes("28P01: password authentication failed")`)
-	change(func(s *proxy.Snapshot) { s.Draining = true })
+	change(func(s *state.Snapshot) { s.Draining = true })
 	p.wait(name + ` === "Draining" && ` + banner + `.includes("Shutting down")`)
 	if list := b.complaints(); len(list) > 0 {
 		t.Errorf("the browser complains:\n%s", strings.Join(list, "\n"))
@@ -142,7 +142,7 @@ func TestPageTreatsNamesAsText(t *testing.T) {
 	snap.Workloads[0].Name = evil
 	snap.Upstreams[0].LastError = evil
 	snap.Upstreams[0].Down = true
-	url := serveUntilEnd(t, New(Options{Guard: &fake{make: func(int) *proxy.Snapshot { return snap }}, Version: evil, Log: newTextLogger(t.Output())}))
+	url := serveUntilEnd(t, New(Options{Guard: &fake{make: func(int) *state.Snapshot { return snap }}, Version: evil, Log: newTextLogger(t.Output())}))
 	p := b.open(url, 1000, 800, "dark")
 	p.wait(`document.getElementById("refusals").textContent.includes("<img src=x")`)
 	p.wait(`document.getElementById("banner").textContent.includes("<img src=x")`)

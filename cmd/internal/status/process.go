@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pgweir/pgweir/admission"
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // Short names for the tables below.
@@ -14,8 +14,8 @@ const (
 )
 
 // processMetrics are what there is once.
-func processMetrics() group[proxy.Snapshot] {
-	type S = proxy.Snapshot
+func processMetrics() group[state.Snapshot] {
+	type S = state.Snapshot
 	var g group[S]
 	g.gauge("pgweir_draining", "1 while it is going away: from SIGTERM on.", func(s *S) float64 { return truth(s.Draining) })
 	g.metric(gaugeKind, "pgweir_clients", "Client connections. Active ones have a server; idle and waiting ones have none.", "state").
@@ -44,7 +44,7 @@ type states struct{ active, waiting, idle int }
 
 // clientStates tells them apart by what servers and queues say: a server that works for nobody
 // any more is taken for a client's.
-func clientStates(s *proxy.Snapshot) states {
+func clientStates(s *state.Snapshot) states {
 	var c states
 	for i := range s.Upstreams {
 		c.active += s.Upstreams[i].Active
@@ -57,8 +57,8 @@ func clientStates(s *proxy.Snapshot) states {
 }
 
 // addLoop adds the counters of the event loop.
-func addLoop(g *group[proxy.Snapshot]) {
-	type S = proxy.Snapshot
+func addLoop(g *group[state.Snapshot]) {
+	type S = state.Snapshot
 	for _, c := range []struct {
 		name, help string
 		value      func(*S) uint64
@@ -89,8 +89,8 @@ func addLoop(g *group[proxy.Snapshot]) {
 }
 
 // memoryMetrics are the bounded stores.
-func memoryMetrics() group[proxy.MemoryState] {
-	type M = proxy.MemoryState
+func memoryMetrics() group[state.Memory] {
+	type M = state.Memory
 	g := group[M]{labels: []string{"kind"}, values: func(m *M) []string { return []string{label(m.Name)} }}
 	g.gauge("pgweir_memory_bytes", "Memory of all of a kind, about.", func(m *M) float64 { return float64(m.Bytes) })
 	g.metric(gaugeKind, "pgweir_memory_items", "How many of a kind there are.", "state").
@@ -116,7 +116,7 @@ func (m countMetrics) describe(ch chan<- *prometheus.Desc) {
 	ch <- m.unknown
 }
 
-func (m countMetrics) collect(ch chan<- prometheus.Metric, s *proxy.Snapshot) {
+func (m countMetrics) collect(ch chan<- prometheus.Metric, s *state.Snapshot) {
 	for _, c := range s.Ended {
 		counter(ch, m.ended, c.N, label(c.Label))
 	}

@@ -3,20 +3,20 @@ package status
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // rateMetrics are those of the rates, and of those who do not heed them. Without a rate they
 // have no series.
 type rateMetrics struct {
-	group      group[proxy.RateState]
+	group      group[state.Rate]
 	escalation group[session.EscalationState]
 }
 
 func newRateMetrics() rateMetrics {
 	type (
-		R = proxy.RateState
+		R = state.Rate
 		E = session.EscalationState
 	)
 	m := rateMetrics{group: group[R]{labels: []string{"rate"}, values: func(r *R) []string { return []string{label(r.Name)} }}}
@@ -43,7 +43,7 @@ func (m *rateMetrics) describe(ch chan<- *prometheus.Desc) {
 	m.escalation.describe(ch)
 }
 
-func (m *rateMetrics) collect(ch chan<- prometheus.Metric, s *proxy.Snapshot) {
+func (m *rateMetrics) collect(ch chan<- prometheus.Metric, s *state.Snapshot) {
 	for i := range s.Rates {
 		m.group.collect(ch, &s.Rates[i])
 	}

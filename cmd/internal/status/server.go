@@ -9,13 +9,14 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/control"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // Guard is the running proxy, as far as it is looked at.
 type Guard interface {
-	proxy.Inspector
-	proxy.Pulse
+	state.Inspector
+	state.Pulse
 }
 
 // DefaultMaxPools is how many pools have series of their own unless Options say otherwise.
@@ -26,7 +27,7 @@ type Options struct {
 	Guard   Guard
 	Version string
 	// Config is what the admin listener reloads and shows; nil: it answers 404 for both.
-	Config proxy.Configurator
+	Config control.Configurator
 	// LastReload says when the configuration was last read by a running process, by
 	// whatever way, and whether it was accepted. nil, or a zero time: never.
 	LastReload func() (at time.Time, ok bool)

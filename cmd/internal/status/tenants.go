@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // tenants remembers what tenants had done, so that it can be told what they do now.
 type tenants struct {
 	at   time.Time
-	last map[tenantKey]proxy.TenantState
+	last map[tenantKey]state.Tenant
 }
 
 // tenantKey tells them apart.
@@ -23,9 +23,9 @@ type tenantKey struct {
 
 // rows are the tenants that do something, those that are refused most first, and how many
 // others there are. Of one that was not known a moment ago there are no rates yet.
-func (t *tenants) rows(list []proxy.TenantState, now time.Time) (rows []tenantView, more int) {
+func (t *tenants) rows(list []state.Tenant, now time.Time) (rows []tenantView, more int) {
 	secs := max(now.Sub(t.at).Seconds(), 1e-3)
-	next := make(map[tenantKey]proxy.TenantState, len(list))
+	next := make(map[tenantKey]state.Tenant, len(list))
 	rows = make([]tenantView, 0, len(list))
 	for i := range list {
 		s := &list[i]

@@ -3,18 +3,18 @@ package status
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // tlsMetrics are about the encryption of clients' connections. Those of the certificate
 // are there only if there is one.
 type tlsMetrics struct {
-	totals group[proxy.TLSState]
-	state  group[proxy.TLSState]
+	totals group[state.TLS]
+	state  group[state.TLS]
 }
 
 func newTLSMetrics() tlsMetrics {
-	type T = proxy.TLSState
+	type T = state.TLS
 	var m tlsMetrics
 	m.totals.metric(counterKind, "pgweir_tls_handshakes_total", "TLS handshakes of clients. Failed: client and server do not agree; lost: the client left or took too long.", "result").
 		with(func(t *T) float64 { return float64(t.Done) }, "done").
@@ -33,7 +33,7 @@ func (m *tlsMetrics) describe(ch chan<- *prometheus.Desc) {
 	m.state.describe(ch)
 }
 
-func (m *tlsMetrics) collect(ch chan<- prometheus.Metric, t *proxy.TLSState) {
+func (m *tlsMetrics) collect(ch chan<- prometheus.Metric, t *state.TLS) {
 	m.totals.collect(ch, t)
 	if t.On {
 		m.state.collect(ch, t)

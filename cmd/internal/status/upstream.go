@@ -3,13 +3,13 @@ package status
 import (
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
 	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // upstreamMetrics are those of a Postgres cluster.
-func upstreamMetrics() group[proxy.UpstreamState] {
-	type U = proxy.UpstreamState
+func upstreamMetrics() group[state.Upstream] {
+	type U = state.Upstream
 	g := group[U]{labels: []string{"upstream"}, values: func(u *U) []string { return []string{label(u.Name)} }}
 	g.metric(gaugeKind, "pgweir_slots", "Transactions that run now, and that may run at once.", "state").
 		with(func(u *U) float64 { return float64(u.Running) }, "running").
@@ -60,8 +60,8 @@ func upstreamMetrics() group[proxy.UpstreamState] {
 }
 
 // workloadMetrics are those of a workload on an upstream, waits and refusals aside.
-func workloadMetrics() group[proxy.WorkloadState] {
-	type W = proxy.WorkloadState
+func workloadMetrics() group[state.Workload] {
+	type W = state.Workload
 	g := group[W]{labels: []string{"upstream", "workload"}, values: func(w *W) []string {
 		return []string{label(w.Upstream), label(w.Name)}
 	}}
@@ -98,6 +98,6 @@ func workloadMetrics() group[proxy.WorkloadState] {
 }
 
 // refused is the sum over all reasons.
-func refused(w *proxy.WorkloadState) uint64 { return allReasons(&w.Refused) }
+func refused(w *state.Workload) uint64 { return allReasons(&w.Refused) }
 
 func seconds(d time.Duration) float64 { return d.Seconds() }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
 // The page shows no more rows than these; the others are counted.
@@ -158,7 +158,7 @@ func (s *Server) statusJSON(w http.ResponseWriter, r *http.Request) {
 
 // newView digests a snapshot. before is the list of refusals that recent ones are counted
 // from, reasons are those of the last minutes.
-func newView(s *proxy.Snapshot, version string, rates map[workloadKey]rate, before []proxy.RefusalState, reasons []string) *view {
+func newView(s *state.Snapshot, version string, rates map[workloadKey]rate, before []state.RefusalCount, reasons []string) *view {
 	c := clientStates(s)
 	v := &view{
 		Version: version, Now: s.Now.UnixMilli(), Uptime: s.Now.Sub(s.Started).Seconds(),
@@ -174,7 +174,7 @@ func newView(s *proxy.Snapshot, version string, rates map[workloadKey]rate, befo
 	v.Workloads, v.MoreWorkloads = workloadRows(s, rates)
 	v.Refusals, v.MoreRefusals = refusalRows(s, before)
 	for _, reason := range reasons {
-		if text := proxy.Advice(reason); text != "" {
+		if text := state.Advice(reason); text != "" {
 			v.Hints = append(v.Hints, hintView{reason, text})
 		}
 	}
@@ -182,29 +182,29 @@ func newView(s *proxy.Snapshot, version string, rates map[workloadKey]rate, befo
 }
 
 // stateOf is the worst state and a sentence for everything that is not as it should be.
-func stateOf(s *proxy.Snapshot) (state string, messages []string) {
-	state, messages = stateServing, []string{}
+func stateOf(s *state.Snapshot) (worst string, messages []string) {
+	worst, messages = stateServing, []string{}
 	for i := range s.Upstreams {
 		u := &s.Upstreams[i]
 		switch {
 		case u.Down:
-			state = stateDown
+			worst = stateDown
 			messages = append(messages, fmt.Sprintf("%s: no server connection is open and the last login failed: %s", u.Name, cmp.Or(u.LastError, "no reason known")))
 		case u.Paused:
-			if state == stateServing {
-				state = statePaused
+			if worst == stateServing {
+				worst = statePaused
 			}
 			messages = append(messages, fmt.Sprintf("%s: paused. Clients wait, and their clocks stand still, until RESUME.", u.Name))
 		}
 	}
 	if s.Draining {
-		state = stateDraining
+		worst = stateDraining
 		messages = append(messages, "Shutting down: transactions may end, new clients should go elsewhere.")
 	}
-	return state, messages
+	return worst, messages
 }
 
-func newUpstreamView(u *proxy.UpstreamState) upstreamView {
+func newUpstreamView(u *state.Upstream) upstreamView {
 	v := upstreamView{
 		Name: u.Name, Host: u.Host, State: stateServing, Budget: u.Budget, BudgetSum: u.BudgetSum, Reserve: u.Reserve,
 		Slots: u.Slots, Running: u.Running, Waiting: u.Waiting, MaxWait: seconds(u.MaxWait),
@@ -225,7 +225,7 @@ func newUpstreamView(u *proxy.UpstreamState) upstreamView {
 
 // workloadRows are the workloads, those with the most trouble and work first if there are
 // too many to show, else in the order of the file.
-func workloadRows(s *proxy.Snapshot, rates map[workloadKey]rate) ([]workloadView, int) {
+func workloadRows(s *state.Snapshot, rates map[workloadKey]rate) ([]workloadView, int) {
 	rows := make([]workloadView, 0, len(s.Workloads))
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
@@ -249,7 +249,7 @@ func workloadRows(s *proxy.Snapshot, rates map[workloadKey]rate) ([]workloadView
 }
 
 // classRows are the classes of a workload that were seen.
-func classRows(w *proxy.WorkloadState, r *rate) []classView {
+func classRows(w *state.Workload, r *rate) []classView {
 	rows := make([]classView, 0, len(w.Classes))
 	for i := range w.Classes {
 		c := &w.Classes[i]
@@ -263,9 +263,9 @@ func classRows(w *proxy.WorkloadState, r *rate) []classView {
 }
 
 // refusalRows are who was refused most, lately and then ever.
-func refusalRows(s *proxy.Snapshot, before []proxy.RefusalState) ([]refusalView, int) {
+func refusalRows(s *state.Snapshot, before []state.RefusalCount) ([]refusalView, int) {
 	type key struct{ reason, workload, database, role, application, tenant string }
-	keyOf := func(r *proxy.RefusalState) key {
+	keyOf := func(r *state.RefusalCount) key {
 		return key{r.Reason, r.Workload, r.Database, r.Role, r.Application, r.Tenant}
 	}
 	old := make(map[key]uint64, len(before))

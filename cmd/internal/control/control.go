@@ -1,4 +1,4 @@
-package proxy
+package control
 
 import (
 	"context"
@@ -18,16 +18,19 @@ const (
 
 // Errors of the control calls.
 var (
+	// ErrNoDatabase: no client could ask for such a name.
 	ErrNoDatabase = errors.New("no such database")
-	ErrNoClient   = errors.New("no such client")
+	// ErrNoClient: it may have left.
+	ErrNoClient = errors.New("no such client")
 	// ErrTooManyNames: more names than are remembered before a client has used them.
 	ErrTooManyNames = errors.New("too many databases that no client has used")
-	ErrEnded        = errors.New("pgweir is shutting down")
+	// ErrEnded: the event loop has ended, or ends before it could answer.
+	ErrEnded = errors.New("pgweir is shutting down")
 )
 
-// Control is what an administrator may do to a running proxy. A database is a name that
+// Control is what an administrator may do to a running pgweir. A database is a name that
 // clients use; "" stands for all. One that only "*" covers may be paused and disabled before
-// anybody has used it. Proxy implements it.
+// anybody has used it. proxy.Proxy implements it.
 type Control interface {
 	// Pause stops giving servers to clients, and the clocks of those who wait. It returns
 	// when no transaction runs and no session keeps a server, and the idle servers are
@@ -49,37 +52,6 @@ type Control interface {
 	WaitClose(ctx context.Context, database string) error
 	// Shutdown starts the end of the process and returns at once.
 	Shutdown(how Shutdown)
-}
-
-// Inspector is what can be seen of a running proxy. Proxy implements it.
-type Inspector interface {
-	// Snapshot returns the state of now. The loop is held up for well under a millisecond
-	// at a time, whatever there is to tell.
-	Snapshot(ctx context.Context) (*Snapshot, error)
-	// Clients calls f with the sessions, some hundred at a time.
-	Clients(ctx context.Context, f func([]ClientState) error) error
-	// Servers returns the server connections.
-	Servers(ctx context.Context) ([]ServerState, error)
-	// Refusals returns the last refusals, newest first: at most a thousand, those of clients
-	// that were turned away before they had a session among them.
-	Refusals(ctx context.Context) ([]Refusal, error)
-	// Tenants returns the tenants that matter most, those with the most waiters first, then
-	// those that were served for longest: at most a thousand of each upstream.
-	Tenants(ctx context.Context) ([]TenantState, error)
-}
-
-// Health is what a load balancer wants to know.
-type Health struct {
-	Draining bool // SIGTERM came, or Shutdown: nobody new should be sent here
-	Paused   bool // at least one upstream is paused
-	Down     bool // at least one upstream has no server and the last login failed
-}
-
-// Pulse is a question so cheap that it may come every second. Proxy implements it.
-type Pulse interface {
-	// Health is answered by the event loop. The error is ctx's if the loop does not
-	// answer, or ErrEnded.
-	Health(ctx context.Context) (Health, error)
 }
 
 // Change is one setting that a reload or SET has changed.

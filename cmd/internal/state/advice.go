@@ -1,4 +1,4 @@
-package proxy
+package state
 
 // Advice says what to turn when clients are refused for a reason, in a sentence or two for
 // whoever is woken by it; "" for a reason that needs nothing.
