@@ -195,3 +195,36 @@ func TestBacklogIsSoonForgotten(t *testing.T) {
 		t.Errorf("it stands for %d ms after a stall: %v", (now-from)/ms, r.on)
 	}
 }
+
+// A queue that stands is kept short by displacement, but for the highest class's.
+func TestTheHighestClassIsNotDisplaced(t *testing.T) {
+	for _, c := range []struct {
+		class Class
+		want  bool
+	}{{Critical, true}, {Sheddable, true}, {CriticalPlus, false}} {
+		s := newShelf()
+		g := New(Plan{Slots: 5, Workloads: []Workload{{Share: 1, Policy: Guard}}}, s, nil)
+		for range enough {
+			g.loads[0].drain.add(10 * ms)
+			g.drain.add(10 * ms)
+		}
+		s.idle[0] = 5
+		now := int64(100e9)
+		come := func(n int) {
+			for range n {
+				g.Admit(now, &Waiter{Class: c.class})
+			}
+		}
+		come(6)
+		r := &g.loads[0].lines[slots].ranks[c.class.index()]
+		g.turnStanding(now, r, true)
+		now += 2 * leastTrial // the time at its beginning in which more is kept is over
+		come(200)
+		if got := len(g.Displaced(nil)) > 0; got != c.want {
+			t.Errorf("%v: displaced %v of %d", c.class, got, r.n)
+		}
+		if err := g.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
