@@ -98,9 +98,7 @@ const (
 
 // noDescriptors says what to do, now and then.
 func (px *Proxy) noDescriptors() {
-	px.turned.mu.Lock()
-	defer px.turned.mu.Unlock()
-	px.turned.log.note(px.o.Log, "no descriptors", time.Since(px.started).Nanoseconds(), "out of file descriptors",
+	px.turned.Note(px.o.Log, "no descriptors", time.Since(px.started).Nanoseconds(), "out of file descriptors",
 		"what_to_do", "raise the limit (ulimit -n, LimitNOFILE=) or lower max_client_conn", "sessions", px.clients.Load())
 }
 

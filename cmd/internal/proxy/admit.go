@@ -218,8 +218,6 @@ var unasked = session.Say("auth_query")
 
 // noteUnasked logs, now and then, why Postgres could not be asked about a role.
 func (px *Proxy) noteUnasked(upstream string, err error) {
-	px.turned.mu.Lock()
-	defer px.turned.mu.Unlock()
-	px.turned.log.note(px.o.Log, "auth_query "+upstream, time.Since(px.started).Nanoseconds(), "Postgres can't be asked about roles",
+	px.turned.Note(px.o.Log, "auth_query "+upstream, time.Since(px.started).Nanoseconds(), "Postgres can't be asked about roles",
 		"upstream", upstream, "error", err)
 }

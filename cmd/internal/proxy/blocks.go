@@ -13,7 +13,6 @@ type blockList struct {
 	mu    sync.Mutex
 	until map[quota.Party]*block
 	from  map[netip.Addr]*origin // the addresses of these
-	log   sampler[bool]          // owned by the loop thread
 }
 
 // block is that of one party.

@@ -137,7 +137,7 @@ func (up *cluster) dialFailed(sv *session.Server, t *target, err error) {
 	}
 	up.px.post(func(now int64) {
 		info := sv.Info()
-		up.px.failures.note(up.px.o.Log, info.Database+"\x00"+info.Role+"\x00"+e.Code, now, "login to server failed",
+		up.px.failures.Note(up.px.o.Log, info.Database+"\x00"+info.Role+"\x00"+e.Code, now, "login to server failed",
 			"upstream", up.name, "database", info.Database, "role", info.Role, "error", err)
 		if !up.core.Forgiven(sv) {
 			up.judge(err, now)

@@ -126,7 +126,7 @@ func (f *facts) begin(px *Proxy, now int64, out *state.Snapshot) {
 			out.Ended = append(out.Ended, state.Count{Label: session.Reason(r).String(), N: n})
 		}
 	}
-	f.refusals = px.refusals.list(px, now, f.at)
+	f.refusals = px.refusals.Kinds(now, f.at)
 	px.rateFacts(now, f.at, out)
 	out.Loop = px.loop.Stats()
 	t := px.shared.Statements
@@ -135,33 +135,6 @@ func (f *facts) begin(px *Proxy, now int64, out *state.Snapshot) {
 		state.Memory{Name: "statements", Used: t.Len(), Bytes: t.Bytes()},
 		state.Memory{Name: "sessions", Size: 8, Used: n - free, Free: free, Bytes: 8 * n},
 	)
-}
-
-// list returns the counts of all kinds; the last one, if any, is of all that are not told
-// apart, and has empty names. Loop thread.
-func (r *refusals) list(px *Proxy, now int64, at time.Time) []state.RefusalCount {
-	list := make([]state.RefusalCount, 0, len(r.kinds)+1)
-	rows := make(map[state.RefusalCount]int, len(r.kinds)) // two groups may have the same names
-	for k, c := range r.kinds {
-		row := state.RefusalCount{
-			Reason: k.reason.String(), Workload: k.group.Workload.Name, Database: k.group.Database, Role: k.group.Role,
-			Application: k.app, Tenant: k.tenant,
-		}
-		i, known := rows[row]
-		if !known {
-			i = len(list)
-			rows[row] = i
-			list = append(list, row)
-		}
-		list[i].N += c.n
-		if last := px.wallClock(c.last, now, at); last.After(list[i].Last) {
-			list[i].Last = last
-		}
-	}
-	if r.other.n > 0 {
-		list = append(list, state.RefusalCount{N: r.other.n, Last: px.wallClock(r.other.last, now, at)})
-	}
-	return list
 }
 
 // begin takes what there is once of an upstream. Loop thread.
@@ -236,7 +209,7 @@ func (r *upstreamFacts) someKeys(now int64) (more bool) {
 	for _, k := range co.Keys()[len(r.keys):end] {
 		f := keyFacts{database: k.Database, role: k.Role, servers: set.Key(k.Key), paused: co.Paused(k), down: set.Down(k.Key)}
 		if e, at := k.Failure(); e != nil {
-			f.failure, f.failedAt = e.Message, r.up.px.wallClock(at, now, time.Now())
+			f.failure, f.failedAt = e.Message, state.TimeOfDay(at, now, time.Now())
 		}
 		r.keys = append(r.keys, f)
 	}

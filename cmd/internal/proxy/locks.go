@@ -62,7 +62,7 @@ func (up *cluster) AskLocks(sv *session.Server) {
 // Stopped implements session.Env.
 func (up *cluster) Stopped(cl *session.Client, t session.Timeout, after time.Duration) {
 	px, h, g := up.px, cl.Tag.(*clientConn), cl.Group()
-	px.stopped.note(px.o.Log, stoppedKind{g.Role, t}, px.loop.Now(), "stopped by a ceiling",
+	px.stopped.Note(px.o.Log, stoppedKind{g.Role, t}, px.loop.Now(), "stopped by a ceiling",
 		"reason", t.String(), "upstream", up.name, "database", g.Database, "role", g.Role, "workload", g.Workload.Name,
 		"application_name", clip(cl.Application()), "client", h.addr, "after", after.Round(time.Millisecond))
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/control"
+	"github.com/pgweir/pgweir/cmd/internal/journal"
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
@@ -32,12 +33,13 @@ type Proxy struct {
 	ended    chan struct{} // closed when the loop has ended
 	ending   bool          // nothing new is let in
 	watchers []*watcher
-	refusals refusals
+	refusals journal.Refusals
 	rates    *session.Rates
 	crowd    crowd
 	replicas replicas
-	failures sampler[string] // logins to servers
-	stopped  sampler[stoppedKind]
+	failures journal.Sampler[string] // logins to servers
+	stopped  journal.Sampler[stoppedKind]
+	blocks   journal.Sampler[bool] // who is blocked; true = again and again
 	endings  [session.Reasons]uint64
 	sweptAt  int64
 	lastID   uint64
@@ -61,7 +63,7 @@ type Proxy struct {
 	ruleHits ruleHits
 	held     held // whose refusals as blocked are held back
 	consoles consoles
-	turned   turned
+	turned   journal.Turned
 	stop     chan control.Shutdown
 	life     context.Context // of what the proxy does with servers on goroutines
 	die      context.CancelFunc

@@ -64,7 +64,7 @@ func (px *Proxy) block(cl *session.Client, b quota.Blocked, alarm bool) {
 	length := time.Duration(b.Until - b.Since)
 	px.blocked.add(b.Party, time.Now().Add(length))
 	h := cl.Tag.(*clientConn)
-	px.blocked.log.note(px.o.Log, alarm, px.loop.Now(), blockMessage(alarm),
+	px.blocks.Note(px.o.Log, alarm, px.loop.Now(), blockMessage(alarm),
 		"client", h.addr, "role", b.Role, "for", length, "violations", b.Violations, "blocks_in_an_hour", b.Blocks,
 		"application_name", clip(cl.Application()), "what_to_do", state.Advice("blocked"))
 }
@@ -101,7 +101,7 @@ func (px *Proxy) rateFacts(now int64, at time.Time, out *state.Snapshot) {
 			address = b.Address.String()
 		}
 		out.Blocks = append(out.Blocks, state.Block{
-			Address: address, Role: b.Role, Level: b.Level, Since: px.wallClock(b.Since, now, at), Until: px.wallClock(b.Until, now, at),
+			Address: address, Role: b.Role, Level: b.Level, Since: state.TimeOfDay(b.Since, now, at), Until: state.TimeOfDay(b.Until, now, at),
 			Blocks: b.Blocks, Violations: b.Violations,
 		})
 		return len(out.Blocks) < mostBlocks

@@ -2,32 +2,18 @@ package proxy
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/journal"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/relay"
 )
-
-func TestRingKeepsTheLast(t *testing.T) {
-	var r ring[int]
-	if n := len(r.newest()); n != 0 {
-		t.Fatalf("%d in an empty ring", n)
-	}
-	for i := range 2*lastRefusals + 7 {
-		r.add(i)
-		list := r.newest()
-		if want := min(i+1, lastRefusals); len(list) != want || list[0] != i || list[len(list)-1] != i+1-want {
-			t.Fatalf("after %d: %d from %d to %d", i, len(list), list[0], list[len(list)-1])
-		}
-	}
-}
 
 // refuser is a client of a proxy that does not run, and a function that refuses it.
 func refuser(t testing.TB, px *Proxy) (cl *session.Client, refuse func(admission.Reason)) {
@@ -56,22 +42,23 @@ func TestRefusalsAreKeptAndLogged(t *testing.T) {
 	refuse(admission.NoServer)
 	px.turnedAway(&wire.Error{Severity: "FATAL", Code: "53300", Detail: "reason=max_client_conn"}, "10.0.0.10:1")
 
-	list := px.refusals.last.newest()
-	if len(list) != lastRefusals {
+	list := px.refusals.Newest()
+	if len(list) != journal.Kept {
 		t.Fatalf("%d are kept", len(list))
 	}
 	want := state.Refusal{
+		At:     time.Now(),
 		Client: "10.0.0.9:4001", ClientID: 7, Upstream: "main", Database: "db_0", Role: "role_0", Application: "web-1",
 		Workload: "workload_0", Class: "critical", Reason: "no_server", Code: "53300", Detail: "reason=queue_age pool=api",
 		Hint: "retry_after_ms=250 retry=yes", Waited: 61 * time.Millisecond,
 	}
-	if got := list[0].state(); got != want {
+	if got := list[0].State(list[0].At, want.At); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if got := list[1].state(); got.Reason != "queue_age" {
+	if got := list[1].State(0, time.Time{}); got.Reason != "queue_age" {
 		t.Errorf("%+v", got)
 	}
-	doors := px.turned.newest()
+	doors := px.turned.Newest()
 	if len(doors) != 1 || doors[0].Reason != "max_client_conn" || doors[0].Client != "10.0.0.10:1" || !doors[0].Login || doors[0].At.IsZero() {
 		t.Errorf("turned away: %+v", doors)
 	}
@@ -83,37 +70,16 @@ func TestRefusalsAreKeptAndLogged(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, log.String())
 		}
 	}
-	kinds := px.refusals.list(px, 1, time.Now())
+	kinds := px.refusals.Kinds(1, time.Now())
 	if len(kinds) != 2 || kinds[0].N+kinds[1].N != 1501 {
 		t.Errorf("%+v", kinds)
-	}
-}
-
-// Groups that differ in nothing that is shown are one row, and kinds beyond the bound are counted together.
-func TestKindsOfRefusals(t *testing.T) {
-	px := crowded(t, 1, 1, 1)
-	g := px.upstreams["main"].core.Groups()[0]
-	twin := *g
-	var r refusals
-	r.add(refusalKind{g, "web", "", admission.QueueAge}, 5)
-	r.add(refusalKind{&twin, "web", "", admission.QueueAge}, 9)
-	r.add(refusalKind{g, "web", "", admission.QueueFull}, 9)
-	if list := r.list(px, 10, time.Now()); len(list) != 2 || list[0].N+list[1].N != 3 {
-		t.Fatalf("%+v", list)
-	}
-	for i := range 2 * maxKinds {
-		r.add(refusalKind{g, "web", fmt.Sprint("tenant-", i), admission.QueueAge}, 11)
-	}
-	list := r.list(px, 12, time.Now())
-	if last := list[len(list)-1]; len(list) != maxKinds || last.Reason != "" || last.N != maxKinds+3 {
-		t.Errorf("%d kinds, the last %+v", len(list), last)
 	}
 }
 
 func TestRefusalsDoNotAllocate(t *testing.T) {
 	px := crowded(t, 1, 2, 1)
 	_, refuse := refuser(t, px)
-	for range lastRefusals {
+	for range journal.Kept {
 		refuse(admission.QueueAge)
 	}
 	if n := testing.AllocsPerRun(1000, func() { refuse(admission.QueueAge) }); n != 0 {

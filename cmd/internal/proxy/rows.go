@@ -55,7 +55,7 @@ func (px *Proxy) clientRow(cl *session.Client, now int64, wall time.Time) state.
 	c := state.Client{
 		ID: h.id, Database: g.Database, Role: g.Role, Application: cl.Application(), Workload: g.Workload.Name,
 		Upstream: h.up.name, State: cl.State().String(), Transaction: cl.InTransaction(), Prepared: cl.Prepared(),
-		Connected: px.wallClock(cl.Since(), now, wall), Requested: px.wallClock(cmp.Or(cl.Requested(), cl.Since()), now, wall), CancelPID: cl.Key().PID,
+		Connected: state.TimeOfDay(cl.Since(), now, wall), Requested: state.TimeOfDay(cmp.Or(cl.Requested(), cl.Since()), now, wall), CancelPID: cl.Key().PID,
 	}
 	c.TLS, c.ServerName = h.channel.String(), h.channel.ServerName
 	c.Address, c.Port = splitAddress(h.addr)
@@ -134,7 +134,7 @@ func (px *Proxy) serverRow(up *cluster, p *pool.Server, database string, now int
 	k := up.core.KeyInfo(p.Key)
 	r := state.Server{
 		ID: serverID(p), Upstream: up.name, Database: database, Role: k.Role, State: stateOf(p),
-		Connected: px.wallClock(p.Born(), now, wall), Requested: px.wallClock(p.Since(), now, wall),
+		Connected: state.TimeOfDay(p.Born(), now, wall), Requested: state.TimeOfDay(p.Since(), now, wall),
 		Since: time.Duration(now - p.Since()), CloseNeeded: p.Doomed(),
 	}
 	sv, ok := p.Payload.(*session.Server)

@@ -3,7 +3,6 @@ package proxy
 import (
 	"math/rand/v2"
 	"sync/atomic"
-	"time"
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/login/roster"
@@ -242,12 +241,4 @@ func (up *cluster) workload(c *clientConn, database, role, application string) *
 func (up *cluster) Group(cl *session.Client) *session.Group {
 	g := cl.Group()
 	return up.group(g.Key, cl.Tag.(*clientConn), g.Database, g.Role, cl.Application())
-}
-
-// wallClock turns the loop's nanoseconds into a time of day.
-func (px *Proxy) wallClock(ns, now int64, at time.Time) time.Time {
-	if ns == 0 {
-		return time.Time{}
-	}
-	return at.Add(time.Duration(ns - now))
 }

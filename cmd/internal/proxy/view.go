@@ -3,7 +3,6 @@ package proxy
 import (
 	"cmp"
 	"context"
-	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -103,11 +102,7 @@ func (v *view) fill(f *facts) {
 	for _, r := range f.upstreams {
 		v.upstream(r)
 	}
-	px.turned.mu.Lock()
-	for _, r := range slices.Sorted(maps.Keys(px.turned.reasons)) {
-		out.Turned = append(out.Turned, state.Count{Label: r, N: px.turned.reasons[r]})
-	}
-	px.turned.mu.Unlock()
+	out.Turned = px.turned.Counts()
 	out.Refusals = state.MostFrequent(f.refusals, mostRefusals)
 }
 
