@@ -3,16 +3,14 @@ package proxy
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"runtime"
 	"runtime/debug"
-	"syscall"
 	"time"
 
+	"github.com/pgweir/pgweir/cmd/internal/door"
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
@@ -32,7 +30,7 @@ func (px *Proxy) accept(ctx context.Context, ln net.Listener) {
 			px.admitLogin(conn)
 		case ctx.Err() != nil || errors.Is(err, net.ErrClosed):
 			return
-		case noneLeft(err):
+		case door.NoneLeft(err):
 			px.outOfDescriptors(ln)
 		default:
 			px.o.Log.Warn("accept failed", "error", err)
@@ -41,16 +39,11 @@ func (px *Proxy) accept(ctx context.Context, ln net.Listener) {
 	}
 }
 
-// noneLeft reports whether an error is that there are no file descriptors.
-func noneLeft(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
-}
-
 // admitLogin starts a login if there is a place for it.
 func (px *Proxy) admitLogin(conn net.Conn) {
-	if px.held.full() { // a storm of those who are blocked: they are not even read
-		if left := px.blocked.only(ipOf(conn.RemoteAddr())); left > 0 {
-			px.refuseLogin(conn, blockedLogin(left))
+	if px.held.Full() { // a storm of those who are blocked: they are not even read
+		if left := px.blocked.Only(door.IPOf(conn.RemoteAddr())); left > 0 {
+			px.refuseLogin(conn, door.Blocked(left))
 			return
 		}
 	}
@@ -61,30 +54,30 @@ func (px *Proxy) admitLogin(conn net.Conn) {
 			px.login(conn)
 		})
 	default:
-		px.turnedAway(tooManyLogins, addressOf(conn.RemoteAddr()))
-		turnAway(conn, tooManyLogins, stormFarewell)
+		px.turnedAway(tooManyLogins, door.AddressOf(conn.RemoteAddr()))
+		door.TurnAway(conn, tooManyLogins, stormFarewell)
 	}
 }
 
 // outOfDescriptors uses a spare descriptor to tell one client why it can't be served.
 func (px *Proxy) outOfDescriptors(ln net.Listener) {
 	px.noDescriptors()
-	px.held.release() // those who are held back have one each
-	if !px.spare.lend() {
-		px.spare.fill()
+	px.held.Release() // those who are held back have one each
+	if !px.spare.Lend() {
+		px.spare.Fill()
 		wait(20 * time.Millisecond)
 		return
 	}
 	conn, err := ln.Accept() // there may be nobody yet: accept fails before it looks
-	switch full := px.spare.fill(); {
+	switch full := px.spare.Fill(); {
 	case err != nil:
 	case full: // there are some again
 		px.admitLogin(conn)
 		return
 	default:
-		px.turnedAway(lacksDescriptors, addressOf(conn.RemoteAddr()))
-		turnAway(conn, lacksDescriptors, farewell)
-		px.spare.fill()
+		px.turnedAway(lacksDescriptors, door.AddressOf(conn.RemoteAddr()))
+		door.TurnAway(conn, lacksDescriptors, farewell)
+		px.spare.Fill()
 	}
 	wait(20 * time.Millisecond)
 }
@@ -159,8 +152,8 @@ func insecure(conn net.Conn, c *login.Client, s *Settings) error {
 
 // client starts the session of a client of a database.
 func (px *Proxy) client(conn net.Conn, c *login.Client, s *Settings) {
-	if left, hold := px.blocked.left(ipOf(conn.RemoteAddr()), c.User); left > 0 {
-		px.refuseBlocked(conn, blockedLogin(left), hold)
+	if left, hold := px.blocked.Left(door.IPOf(conn.RemoteAddr()), c.User); left > 0 {
+		px.refuseBlocked(conn, door.Blocked(left), hold)
 		return
 	}
 	up, who, err := px.authenticate(conn, c, s)
@@ -173,8 +166,8 @@ func (px *Proxy) client(conn net.Conn, c *login.Client, s *Settings) {
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
-	h := &clientConn{up: up, who: who, addr: addressOf(conn.RemoteAddr()), local: addressOf(conn.LocalAddr())}
-	h.ip, h.channel = ipOf(conn.RemoteAddr()), login.ChannelOf(c.TLS)
+	h := &clientConn{up: up, who: who, addr: door.AddressOf(conn.RemoteAddr()), local: door.AddressOf(conn.LocalAddr())}
+	h.ip, h.channel = door.IPOf(conn.RemoteAddr()), login.ChannelOf(c.TLS)
 	if who.replication != notReplication {
 		px.replicate(conn, h)
 		return
@@ -191,22 +184,6 @@ func (px *Proxy) client(conn net.Conn, c *login.Client, s *Settings) {
 	}
 }
 
-// addressOf is an address as logs and the console have it.
-func addressOf(a net.Addr) string {
-	if a == nil || a.Network() == "unix" {
-		return "unix"
-	}
-	return a.String()
-}
-
-// ipOf is the address that workloads are matched by: none for a Unix socket.
-func ipOf(a net.Addr) netip.Addr {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap()
-	}
-	return netip.Addr{}
-}
-
 // place takes a place among the clients, of which there may be so many.
 func (px *Proxy) place(most int) bool {
 	if px.clients.Add(1) > int64(most) {
@@ -214,18 +191,6 @@ func (px *Proxy) place(most int) bool {
 		return false
 	}
 	return true
-}
-
-// turnAway tells a client that has said nothing yet why it can't be served, as Postgres does
-// that can't fork.
-func turnAway(conn net.Conn, e *wire.Error, wait time.Duration) {
-	_ = conn.SetDeadline(time.Now().Add(wait))  // a socket that can't be timed fails at once
-	_, _ = conn.Write(wire.AppendError(nil, e)) // fits into an empty socket
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-	}
-	_, _ = io.Copy(io.Discard, conn) // what is left unread when it is closed would take the error with it
-	_ = conn.Close()
 }
 
 var tooManyLogins = session.Say("max_logins")
@@ -246,19 +211,19 @@ func (px *Proxy) refuseLogin(conn net.Conn, err error) {
 		e, ok = session.Say("tls"), true // for log and console: nothing more can be said to the client
 		e.Message = trouble.Error()
 	}
-	if !ok && noneLeft(err) { // the connection was accepted with the last one, and needs another
+	if !ok && door.NoneLeft(err) { // the connection was accepted with the last one, and needs another
 		px.noDescriptors()
 		e, ok = lacksDescriptors, true
 	}
 	if !ok && errors.Is(err, os.ErrDeadlineExceeded) { // nothing can be sent in time
-		px.turnedAway(tooSlow, addressOf(conn.RemoteAddr()))
+		px.turnedAway(tooSlow, door.AddressOf(conn.RemoteAddr()))
 		return
 	}
 	if !ok {
-		px.o.Log.Debug("login ended", "client", addressOf(conn.RemoteAddr()), "error", err)
+		px.o.Log.Debug("login ended", "client", door.AddressOf(conn.RemoteAddr()), "error", err)
 		return
 	}
-	px.turnedAway(e, addressOf(conn.RemoteAddr()))
+	px.turnedAway(e, door.AddressOf(conn.RemoteAddr()))
 	_, _ = conn.Write(wire.AppendError(nil, e)) // it may have left already
 }
 
@@ -266,8 +231,8 @@ func (px *Proxy) refuseLogin(conn net.Conn, err error) {
 // failed before.
 func (px *Proxy) refuseGuess(conn net.Conn, g *guess) {
 	e, _ := errors.AsType[*wire.Error](g.error) // always one
-	if delay := px.throttle.fail(g.who); delay > 0 && px.held.holdThen(conn, e, delay, g.end) {
-		px.turnedAway(e, addressOf(conn.RemoteAddr()))
+	if delay := px.throttle.Fail(g.who); delay > 0 && px.held.HoldThen(conn, e, delay, g.end) {
+		px.turnedAway(e, door.AddressOf(conn.RemoteAddr()))
 		return
 	}
 	g.end()
@@ -277,11 +242,11 @@ func (px *Proxy) refuseGuess(conn net.Conn, g *guess) {
 // refuseBlocked is refuseLogin for somebody who is blocked: it is told later, if there is
 // room for that, so that it does not come back at once.
 func (px *Proxy) refuseBlocked(conn net.Conn, e *wire.Error, hold time.Duration) {
-	if !px.held.hold(conn, e, hold) {
+	if !px.held.Hold(conn, e, hold) {
 		px.refuseLogin(conn, e)
 		return
 	}
-	px.turnedAway(e, addressOf(conn.RemoteAddr()))
+	px.turnedAway(e, door.AddressOf(conn.RemoteAddr()))
 }
 
 // authenticate checks who a client is and finds where it is to go.

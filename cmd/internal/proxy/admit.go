@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/pgweir/pgweir/cmd/internal/door"
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/login/hba"
 	"github.com/pgweir/pgweir/cmd/internal/login/roster"
@@ -89,8 +90,8 @@ func secretsOf(b *login.Book) login.Secrets {
 
 // prove has the client prove who it is.
 func (ca *candidate) prove(m method, q *hba.Query) error {
-	who := guesserOf(ca.conn)
-	end, ok := ca.px.throttle.begin(who, ca.c.User)
+	who := door.GuesserOf(ca.conn)
+	end, ok := ca.px.throttle.Begin(who, ca.c.User)
 	if !ok {
 		return tooManyFailures
 	}
@@ -144,7 +145,7 @@ func (ca *candidate) method(q *hba.Query) (method, error) {
 	case r == nil:
 		return method{}, refusedByHBA(`no pg_hba.conf entry for host "%s", user "%s", database "%s", %s`, q)
 	}
-	ca.px.ruleHits.add(ca.a.HBA, r)
+	ca.px.ruleHits.Add(ca.a.HBA, r)
 	if r.Method == hba.Reject {
 		return method{}, refusedByHBA(`pg_hba.conf rejects connection for host "%s", user "%s", database "%s", %s`, q)
 	}
@@ -167,7 +168,7 @@ func refusedByHBA(format string, q *hba.Query) *wire.Error {
 
 // query is the client as rules and maps see it.
 func (ca *candidate) query() *hba.Query {
-	ip := ipOf(ca.conn.RemoteAddr())
+	ip := door.IPOf(ca.conn.RemoteAddr())
 	return &hba.Query{
 		Local: !ip.IsValid(), Addr: ip, TLS: ca.c.TLS != nil, Database: ca.c.Database, Role: ca.c.User,
 		Replication: wantsPhysical(&ca.c.Startup), Own: ownNetworks, MemberOf: ca.memberOf,
@@ -221,3 +222,15 @@ func (px *Proxy) noteUnasked(upstream string, err error) {
 	px.turned.Note(px.o.Log, "auth_query "+upstream, time.Since(px.started).Nanoseconds(), "Postgres can't be asked about roles",
 		"upstream", upstream, "error", err)
 }
+
+// guess is a login that has failed because of what the client knew or was.
+type guess struct {
+	error
+	who door.Guesser
+	end func()
+}
+
+// Unwrap returns the error that the client is told.
+func (g *guess) Unwrap() error { return g.error }
+
+var tooManyFailures = session.Say("login_failures")

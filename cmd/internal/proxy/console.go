@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pgweir/pgweir/cmd/internal/door"
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire"
@@ -108,7 +109,7 @@ func (px *Proxy) console(conn net.Conn, c *login.Client, s *Settings) {
 
 // administrator checks who wants to come to the console.
 func (px *Proxy) administrator(conn net.Conn, c *login.Client, s *Settings) (Administrator, error) {
-	who := Administrator{Role: c.User, Database: c.Database, Addr: addressOf(conn.RemoteAddr()), Params: c.Startup.Params}
+	who := Administrator{Role: c.User, Database: c.Database, Addr: door.AddressOf(conn.RemoteAddr()), Params: c.Startup.Params}
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails: it ends the program instead
 	place := uint32(random[0]) | uint32(random[1])<<8 | uint32(random[2])<<16

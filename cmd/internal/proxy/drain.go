@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/control"
+	"github.com/pgweir/pgweir/cmd/internal/door"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/pool"
 	"github.com/pgweir/pgweir/wire"
@@ -179,7 +180,7 @@ func (px *Proxy) lastAcceptsOf(ln net.Listener) {
 	if !ok {
 		return
 	}
-	if err := ignoreNewcomers(ln); err != nil {
+	if err := door.IgnoreNewcomers(ln); err != nil {
 		px.o.Log.Debug("new clients can't be held off", "address", ln.Addr().String(), "error", err)
 	}
 	end := time.Now().Add(lastAcceptsMost)

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/control"
+	"github.com/pgweir/pgweir/cmd/internal/door"
 	"github.com/pgweir/pgweir/cmd/internal/journal"
 	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/login/hba"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire/relay"
@@ -56,12 +58,12 @@ type Proxy struct {
 	cpu      chan struct{} // places for CPU-heavy login work
 	tlsCount login.TLSCount
 	work     sync.WaitGroup
-	spare    *spares
+	spare    *door.Spares
 	disabled names
-	blocked  blockList
-	throttle throttle
-	ruleHits ruleHits
-	held     held // whose refusals as blocked are held back
+	blocked  door.BlockList
+	throttle door.Throttle
+	ruleHits hba.Hits
+	held     door.Held // whose refusals as blocked are held back
 	consoles consoles
 	turned   journal.Turned
 	stop     chan control.Shutdown
@@ -121,8 +123,8 @@ func (px *Proxy) upstream(name string) *cluster {
 
 // Run serves until Shutdown, or until ctx ends, which is Shutdown(Drain).
 func (px *Proxy) Run(ctx context.Context) error {
-	px.spare = newSpares()
-	defer px.spare.close()
+	px.spare = door.NewSpares()
+	defer px.spare.Close()
 	accepting, stop := context.WithCancel(context.Background())
 	defer stop()
 	for _, ln := range px.o.Listeners {
@@ -140,7 +142,7 @@ func (px *Proxy) Run(ctx context.Context) error {
 		px.die()
 		px.closeListeners()
 		px.consoles.end()
-		px.held.end()
+		px.held.End()
 		px.endOwn()
 		px.work.Wait()
 		return errors.Join(errors.New("event loop ended"), err)
@@ -152,7 +154,7 @@ func (px *Proxy) Run(ctx context.Context) error {
 	err := <-failed
 	px.die() // nobody waits for a login any more
 	px.consoles.end()
-	px.held.end()
+	px.held.End()
 	px.endOwn()
 	px.work.Wait()
 	return err

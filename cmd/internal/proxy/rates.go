@@ -1,13 +1,11 @@
 package proxy
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/pgweir/pgweir/admission/quota"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/state"
-	"github.com/pgweir/pgweir/wire"
 )
 
 // parkedShare is the part of the places for clients whose refusals may be held back at a time:
@@ -25,10 +23,10 @@ func (px *Proxy) limit(now int64, s *Settings) {
 		m.Of = func(who *session.Subject) []int { return of(who.Database, who.Role, who.Application, who.Address) }
 	}
 	px.rates.Reconfigure(now, list, m, max(1, s.MaxClients/parkedShare))
-	px.held.limit(max(leastHeld, s.MaxClients/heldShare))
+	px.held.Fit(s.MaxClients)
 	if !px.rates.Blocking() {
-		px.blocked.clear()
-		px.held.release()
+		px.blocked.Clear()
+		px.held.Release()
 	}
 	for _, up := range px.upstreams {
 		up.limit()
@@ -62,7 +60,7 @@ func (r *Rate) session() session.Rate {
 // block notes that a party is blocked from now on. Loop thread.
 func (px *Proxy) block(cl *session.Client, b quota.Blocked, alarm bool) {
 	length := time.Duration(b.Until - b.Since)
-	px.blocked.add(b.Party, time.Now().Add(length))
+	px.blocked.Add(b.Party, time.Now().Add(length))
 	h := cl.Tag.(*clientConn)
 	px.blocks.Note(px.o.Log, alarm, px.loop.Now(), blockMessage(alarm),
 		"client", h.addr, "role", b.Role, "for", length, "violations", b.Violations, "blocks_in_an_hour", b.Blocks,
@@ -74,13 +72,6 @@ func blockMessage(alarm bool) string {
 		return "client blocked again and again: it never heeds its refusals"
 	}
 	return "client blocked: it has not heeded its refusals"
-}
-
-// blockedLogin is what somebody is told who may not log in for a while.
-func blockedLogin(left time.Duration) *wire.Error {
-	e := session.SayLogin("blocked")
-	e.Detail += fmt.Sprintf(" left_ms=%d", (left+time.Millisecond-1)/time.Millisecond)
-	return e
 }
 
 // mostBlocks bounds the blocks in a snapshot.

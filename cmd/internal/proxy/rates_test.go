@@ -19,7 +19,7 @@ func TestRatesOfSettings(t *testing.T) {
 		}
 	})
 	who := quota.Party{Role: "app"}
-	px.blocked.add(who, time.Now().Add(time.Hour))
+	px.blocked.Add(who, time.Now().Add(time.Hour))
 	s, err := px.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestRatesOfSettings(t *testing.T) {
 		if s, err = px.Snapshot(t.Context()); err != nil || len(s.Rates) != len(c.rates) {
 			t.Errorf("%d rates, want %d: %v", len(s.Rates), len(c.rates), err)
 		}
-		if left, _ := px.blocked.left(who.Address, who.Role); left > 0 != c.blocked {
+		if left, _ := px.blocked.Left(who.Address, who.Role); left > 0 != c.blocked {
 			t.Errorf("with %v: blocked for %v", c.rates, left)
 		}
 	}

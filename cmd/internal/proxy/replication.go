@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/pump"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
@@ -77,7 +78,7 @@ type replica struct {
 	conn  net.Conn
 	key   wire.CancelKey
 	since time.Time
-	pump  pump
+	pump  pump.Pump
 	// stop ends it, wherever it stands, once farewell says why.
 	ctx  context.Context
 	stop context.CancelFunc
@@ -87,6 +88,9 @@ type replica struct {
 	server  *upstream.Session // nil until its login is done
 	dialled time.Time         // when that began
 }
+
+// refusalMost bounds how long a client may take to read why it can't replicate.
+const refusalMost = time.Second
 
 // replicas are those that are open. Owned by the loop thread.
 type replicas struct {
@@ -128,7 +132,7 @@ func (l *replicas) find(r *wire.CancelRequest) *replica {
 
 // end has it end, and tells its client why. The first reason counts.
 func (r *replica) end(why *wire.Error) {
-	r.pump.farewell.CompareAndSwap(nil, why)
+	r.pump.End(why)
 	r.stop()
 }
 
@@ -163,15 +167,16 @@ func (r *replica) run() {
 	case err != nil:
 		return
 	case refused != nil:
-		_ = r.conn.SetDeadline(time.Now().Add(farewellMost)) // a socket that can't be timed fails at once
+		_ = r.conn.SetDeadline(time.Now().Add(refusalMost)) // a socket that can't be timed fails at once
 		px.refuseLogin(r.conn, refused)
 		return
 	}
 	log := px.o.Log.With("client", r.addr, "upstream", r.up.name, "role", r.who.role, "replication", string(r.who.replication))
 	log.Info("replication began", "address", r.server.Where.String(), "backend_pid", r.server.PID)
 	px.post(func(int64) { r.up.replications++ })
-	why := r.pump.run(r.ctx, r.abort)
-	log.Info("replication ended", "reason", why, "received", r.pump.received.Load(), "sent", r.pump.sent.Load(), "after", time.Since(r.since).Round(time.Millisecond))
+	why := r.pump.Run(r.ctx, r.abort)
+	received, sent := r.pump.Traffic()
+	log.Info("replication ended", "reason", why, "received", received, "sent", sent, "after", time.Since(r.since).Round(time.Millisecond))
 }
 
 // open books what it needs. Loop thread.
@@ -235,20 +240,20 @@ func (r *replica) enter() *wire.Error {
 		px.o.Log.Warn("login to server failed", "upstream", up.name, "database", r.who.dbname, "role", r.who.user, "replication", string(r.who.replication), "error", err)
 		return unreachable(err)
 	}
-	r.pump.client, r.pump.server = r.conn, server.Conn
+	r.pump.Client, r.pump.Server = r.conn, server.Conn
 	welcome := make([]byte, 0, 1024)
 	for _, p := range server.Status {
 		welcome = wire.AppendParameterStatus(welcome, p.Name, p.Value)
 	}
 	welcome = wire.AppendBackendKeyData(welcome, r.key.PID, r.key.Secret())
-	r.pump.welcome = wire.AppendReadyForQuery(welcome, wire.Idle)
+	r.pump.Welcome = wire.AppendReadyForQuery(welcome, wire.Idle)
 	_ = px.do(context.Background(), func(int64) { r.server = server }) // it is over anyway if the loop is
 	return nil
 }
 
 // last is what it is told when it is to end.
 func (r *replica) last() *wire.Error {
-	if e := r.pump.farewell.Load(); e != nil {
+	if e := r.pump.Why(); e != nil {
 		return e
 	}
 	return session.Say("draining")

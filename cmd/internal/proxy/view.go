@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/state"
 )
@@ -93,7 +92,7 @@ func (v *view) fill(f *facts) {
 	out.Clients, out.LoggingIn = int(px.clients.Load()), len(px.logins)
 	out.MaxClients, out.MaxLogins = v.s.MaxClients, cap(px.logins)
 	out.TLS = px.tlsState(v.s.TLS)
-	out.HBA, out.Logins, out.Suspects = px.hbaRules(v.s.Auth.HBA), px.throttle.sum(), px.throttle.suspects(mostSuspects)
+	out.HBA, out.Logins, out.Suspects = px.hbaRules(v.s.Auth.HBA), px.throttle.Stats(), px.throttle.Suspects(mostSuspects)
 	for i := range v.s.Databases {
 		if d := &v.s.Databases[i]; d.Name != "*" {
 			v.database(d.Name)
@@ -104,23 +103,6 @@ func (v *view) fill(f *facts) {
 	}
 	out.Turned = px.turned.Counts()
 	out.Refusals = state.MostFrequent(f.refusals, mostRefusals)
-}
-
-// tlsState is the state of the encryption by t, which may be nil.
-func (px *Proxy) tlsState(t *login.TLS) state.TLS {
-	n := &px.tlsCount
-	s := state.TLS{
-		On: t != nil, Done: n.Done.Load(), Failed: n.Failed.Load(), Lost: n.Lost.Load(),
-		Loaded: n.Loaded.Load(), Unusable: n.LoadFailed.Load(),
-	}
-	if t != nil {
-		c := t.Certificate()
-		s.NotAfter = c.NotAfter
-		if c.Stale != nil {
-			s.Stale = c.Stale.Error()
-		}
-	}
-	return s
 }
 
 // entry is what a name is configured as; nil if it is not.

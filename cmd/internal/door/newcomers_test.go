@@ -1,16 +1,13 @@
-package proxy
+package door
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/pgweir/pgweir/wire"
 )
 
 // A listener whose newcomers are ignored still has those who came before, and nobody else
@@ -28,7 +25,7 @@ func TestIgnoreNewcomers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = early.Close() }()
-	if err := ignoreNewcomers(ln); err != nil {
+	if err := IgnoreNewcomers(ln); err != nil {
 		t.Fatal(err)
 	}
 	late := make(chan error, 1)
@@ -49,7 +46,7 @@ func TestIgnoreNewcomers(t *testing.T) {
 		}
 		return err
 	}
-	if err := accept(patience); err != nil {
+	if err := accept(10 * time.Second); err != nil {
 		t.Fatalf("who came before: %v", err)
 	}
 	if err := accept(100 * time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -58,7 +55,7 @@ func TestIgnoreNewcomers(t *testing.T) {
 	if err := ln.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	select {
 	case err := <-late:
@@ -67,20 +64,5 @@ func TestIgnoreNewcomers(t *testing.T) {
 		}
 	case <-ctx.Done():
 		t.Error("who came in vain waits for ever")
-	}
-}
-
-// Who was accepted with the last descriptor, so that there is none for the event loop, is told.
-func TestNoDescriptorForTheLoop(t *testing.T) {
-	px, _ := start(t, nil)
-	ours, theirs := net.Pipe()
-	go px.refuseLogin(ours, fmt.Errorf("loop: detach: %w", os.NewSyscallError("fcntl", syscall.EMFILE)))
-	_ = theirs.SetDeadline(time.Now().Add(patience))
-	typ, body, err := wire.ReadMessage(theirs, 1<<16)
-	if err != nil || typ != wire.MsgErrorResponse {
-		t.Fatalf("%q, %v", typ, err)
-	}
-	if e := wire.ErrorFields(body); e.Code != "53300" || e.Detail != "reason=descriptors" {
-		t.Error(e)
 	}
 }

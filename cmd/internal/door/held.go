@@ -1,4 +1,4 @@
-package proxy
+package door
 
 import (
 	"net"
@@ -19,9 +19,10 @@ const (
 	leastHeld = 100
 )
 
-// held is connections whose refusal is held back, in the order in which they are due. They
-// wait for nothing but the time, without a goroutine. For any goroutine.
-type held struct {
+// Held is connections whose refusal is held back, in the order in which they are due. They
+// wait for nothing but the time, without a goroutine. For any goroutine; the zero value holds
+// nobody until Fit.
+type Held struct {
 	mu    sync.Mutex
 	most  int // 0 = nothing is held back any more
 	queue []heldConn
@@ -37,27 +38,30 @@ type heldConn struct {
 }
 
 // limit sets how many may be held back. What is held already stays.
-func (h *held) limit(most int) {
+func (h *Held) limit(most int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.most = most
 }
 
-// full reports whether there is no room for another one.
-func (h *held) full() bool {
+// Fit sets how many may be held back beside so many clients. What is held already stays.
+func (h *Held) Fit(clients int) { h.limit(max(leastHeld, clients/heldShare)) }
+
+// Full reports whether there is no room for another one.
+func (h *Held) Full() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.queue) >= h.most
 }
 
-// hold has e told to conn after some time, which is closed then. It reports whether there was
+// Hold has e told to conn after some time, which is closed then. It reports whether there was
 // room; if not, nothing was done.
-func (h *held) hold(conn net.Conn, e *wire.Error, length time.Duration) bool {
-	return h.holdThen(conn, e, length, nil)
+func (h *Held) Hold(conn net.Conn, e *wire.Error, length time.Duration) bool {
+	return h.HoldThen(conn, e, length, nil)
 }
 
-// holdThen is hold with something to do after that.
-func (h *held) holdThen(conn net.Conn, e *wire.Error, length time.Duration, then func()) bool {
+// HoldThen is [Held.Hold] with something to do after that; then may be nil.
+func (h *Held) HoldThen(conn net.Conn, e *wire.Error, length time.Duration, then func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.queue) >= h.most {
@@ -79,14 +83,14 @@ func (h *held) holdThen(conn net.Conn, e *wire.Error, length time.Duration, then
 }
 
 // fire answers those whose time has come.
-func (h *held) fire() {
+func (h *Held) fire() {
 	for _, c := range h.due(time.Now()) {
 		c.tell()
 	}
 }
 
 // due takes those whose time has come out of the queue.
-func (h *held) due(now time.Time) (list []heldConn) {
+func (h *Held) due(now time.Time) (list []heldConn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := 0
@@ -103,8 +107,8 @@ func (h *held) due(now time.Time) (list []heldConn) {
 	return list
 }
 
-// release answers all who are held back, at once.
-func (h *held) release() {
+// Release answers all who are held back, at once.
+func (h *Held) Release() {
 	h.mu.Lock()
 	list := h.queue
 	h.queue = nil
@@ -117,10 +121,10 @@ func (h *held) release() {
 	}
 }
 
-// end is release, and from here on nothing is held back.
-func (h *held) end() {
+// End is [Held.Release], and from here on nothing is held back.
+func (h *Held) End() {
 	h.limit(0)
-	h.release()
+	h.Release()
 }
 
 // tell gives the answer. It does not wait: there is room for it in an empty socket.

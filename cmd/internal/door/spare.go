@@ -1,14 +1,16 @@
-package proxy
+package door
 
 import (
+	"errors"
 	"os"
 	"sync"
+	"syscall"
 )
 
-// spares are descriptors kept aside for the moment when the process has none
+// Spares are descriptors kept aside for the moment when the process has none
 // left: giving one back lets a waiting connection be accepted and told so,
 // instead of leaving it, and the accept loop, to spin.
-type spares struct {
+type Spares struct {
 	mu    sync.Mutex
 	files []*os.File
 }
@@ -16,14 +18,15 @@ type spares struct {
 // spareDescriptors is how many are kept: one to accept, one for a cancel.
 const spareDescriptors = 2
 
-func newSpares() *spares {
-	s := &spares{}
-	s.fill()
+// NewSpares opens them, as far as there are any left.
+func NewSpares() *Spares {
+	s := &Spares{}
+	s.Fill()
 	return s
 }
 
-// fill opens what is missing, and reports whether nothing is.
-func (s *spares) fill() (full bool) {
+// Fill opens what is missing, and reports whether nothing is.
+func (s *Spares) Fill() (full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.files) < spareDescriptors {
@@ -36,8 +39,8 @@ func (s *spares) fill() (full bool) {
 	return true
 }
 
-// lend closes one descriptor; give takes it back.
-func (s *spares) lend() bool {
+// Lend closes one descriptor and reports whether there was one; Fill opens it again.
+func (s *Spares) Lend() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.files)
@@ -49,11 +52,17 @@ func (s *spares) lend() bool {
 	return true
 }
 
-func (s *spares) close() {
+// Close gives all of them back.
+func (s *Spares) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.files {
 		_ = f.Close()
 	}
 	s.files = nil
+}
+
+// NoneLeft reports whether an error is that there are no file descriptors.
+func NoneLeft(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

@@ -1,37 +1,17 @@
 package proxy
 
 import (
-	"sync"
-
+	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/login/hba"
 	"github.com/pgweir/pgweir/cmd/internal/state"
 )
-
-// ruleHits counts for how many logins each rule of an hba file was the first. A reload begins
-// anew. For any goroutine.
-type ruleHits struct {
-	mu   sync.Mutex
-	of   *hba.File
-	hits []uint64 // by the rules' numbers, from 1
-}
-
-// add counts one.
-func (h *ruleHits) add(f *hba.File, r *hba.Rule) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.of != f {
-		h.of, h.hits = f, make([]uint64, len(f.Rules)+1)
-	}
-	h.hits[r.Number]++
-}
 
 // hbaRules lists the rules of a file, which may be nil.
 func (px *Proxy) hbaRules(f *hba.File) (list []state.HBARule) {
 	if f == nil {
 		return nil
 	}
-	px.ruleHits.mu.Lock()
-	defer px.ruleHits.mu.Unlock()
+	hits := px.ruleHits.Of(f)
 	for i := range f.Rules {
 		r := &f.Rules[i]
 		t := r.Text()
@@ -39,8 +19,8 @@ func (px *Proxy) hbaRules(f *hba.File) (list []state.HBARule) {
 			Number: r.Number, File: r.File, Line: r.Line, Type: t.Type, Databases: t.Databases, Roles: t.Roles,
 			Address: t.Address, Netmask: t.Netmask, Method: string(r.Method), Options: t.Options,
 		}
-		if px.ruleHits.of == f {
-			row.Matched = px.ruleHits.hits[r.Number]
+		if hits != nil {
+			row.Matched = hits[r.Number]
 		}
 		list = append(list, row)
 	}
@@ -49,3 +29,20 @@ func (px *Proxy) hbaRules(f *hba.File) (list []state.HBARule) {
 
 // mostSuspects bounds what is shown.
 const mostSuspects = 1000
+
+// tlsState is the state of the encryption by t, which may be nil.
+func (px *Proxy) tlsState(t *login.TLS) state.TLS {
+	n := &px.tlsCount
+	s := state.TLS{
+		On: t != nil, Done: n.Done.Load(), Failed: n.Failed.Load(), Lost: n.Lost.Load(),
+		Loaded: n.Loaded.Load(), Unusable: n.LoadFailed.Load(),
+	}
+	if t != nil {
+		c := t.Certificate()
+		s.NotAfter = c.NotAfter
+		if c.Stale != nil {
+			s.Stale = c.Stale.Error()
+		}
+	}
+	return s
+}

@@ -1,4 +1,4 @@
-package proxy
+package pump
 
 import (
 	"context"
@@ -24,11 +24,12 @@ const (
 	pumpSize = 64 * 1024
 )
 
-// pump hands on what a client and a server say to each other, until one of them ends. It reads
-// no more of it than where messages begin, so that a last word comes between two of them.
-type pump struct {
-	client, server net.Conn
-	welcome        []byte                     // the first that the client hears
+// Pump hands on what a client and a server say to each other, until one of them ends. It reads
+// no more of it than where messages begin, so that a last word comes between two of them. Its
+// exported fields are set before Run.
+type Pump struct {
+	Client, Server net.Conn
+	Welcome        []byte                     // the first that the client hears
 	farewell       atomic.Pointer[wire.Error] // why it is to end
 	received, sent atomic.Uint64              // bytes from and to the client
 
@@ -36,9 +37,9 @@ type pump struct {
 	goodbye atomic.Bool // and has said so
 }
 
-// run copies until either side has ended, or ctx has: then the client is told farewell, if there
-// is one. It closes both connections and returns why; abort is to stop what the server does.
-func (p *pump) run(ctx context.Context, abort func()) (why string) {
+// Run copies until either side has ended, or ctx has: then the client is told what End was given,
+// if it was called. It closes both connections and returns why; abort is to stop what the server does.
+func (p *Pump) Run(ctx context.Context, abort func()) (why string) {
 	defer context.AfterFunc(ctx, p.wake)()
 	up := make(chan struct{})
 	go func() {
@@ -46,73 +47,82 @@ func (p *pump) run(ctx context.Context, abort func()) (why string) {
 		p.up()
 	}()
 	why, over := p.down()
-	_ = p.client.SetReadDeadline(time.Now().Add(farewellMost)) // sockets that can't be timed fail at once
-	halfClose(p.client)
+	_ = p.Client.SetReadDeadline(time.Now().Add(farewellMost)) // sockets that can't be timed fail at once
+	halfClose(p.Client)
 	if !over {
 		p.endServer(abort)
 	}
-	_ = p.server.Close()
+	_ = p.Server.Close()
 	<-up
-	_ = p.client.Close()
+	_ = p.Client.Close()
 	return why
 }
 
 // endServer waits for the end of the server's process: it keeps its socket until it has given
 // back its place. One that does not look at its socket is to stop what it does.
-func (p *pump) endServer(abort func()) {
-	_ = p.server.SetDeadline(time.Now().Add(endMost)) // sockets that can't be timed fail at once
+func (p *Pump) endServer(abort func()) {
+	_ = p.Server.SetDeadline(time.Now().Add(endMost)) // sockets that can't be timed fail at once
 	if !p.goodbye.Load() {
-		halfClose(p.server)
+		halfClose(p.Server)
 	}
 	aborted := make(chan struct{})
 	busy := time.AfterFunc(abortAfter, func() {
 		defer close(aborted)
 		abort()
 	})
-	_, _ = io.Copy(io.Discard, p.server)
+	_, _ = io.Copy(io.Discard, p.Server)
 	if !busy.Stop() {
 		<-aborted
 	}
 }
 
+// End has it say why to the client when ctx ends. The first reason counts.
+func (p *Pump) End(why *wire.Error) { p.farewell.CompareAndSwap(nil, why) }
+
+// Why is what End was given first; nil if it was not called.
+func (p *Pump) Why() *wire.Error { return p.farewell.Load() }
+
+// Traffic is how many bytes have come from the client, and how many it was sent.
+func (p *Pump) Traffic() (received, sent uint64) { return p.received.Load(), p.sent.Load() }
+
 // wake has down look why.
-func (p *pump) wake() {
-	_ = p.client.SetWriteDeadline(time.Now().Add(farewellMost))
-	_ = p.server.SetReadDeadline(time.Unix(1, 0))
+func (p *Pump) wake() {
+	_ = p.Client.SetWriteDeadline(time.Now().Add(farewellMost))
+	_ = p.Server.SetReadDeadline(time.Unix(1, 0))
 }
 
 // up copies from client to server. What a server does not take any more is read all the same:
 // unread it would take a last word to the client with it.
-func (p *pump) up() {
+func (p *Pump) up() {
 	b := make([]byte, pumpSize)
 	var f frames
 	for gone := false; ; {
-		n, err := p.client.Read(b)
+		n, err := p.Client.Read(b)
 		p.received.Add(uint64(n))
 		if f.feed(b[:n]) >= 0 && f.last == wire.MsgTerminate {
 			p.goodbye.Store(true)
 		}
 		if n > 0 && !gone {
-			_, werr := p.server.Write(b[:n])
+			_, werr := p.Server.Write(b[:n])
 			gone = werr != nil // down hears why
 		}
 		if err != nil {
 			p.left.Store(true)
-			_ = p.server.SetReadDeadline(time.Unix(1, 0))
+			_ = p.Server.SetReadDeadline(time.Unix(1, 0))
 			return
 		}
 	}
 }
 
 // down copies from server to client. over tells that the server's process is gone.
-func (p *pump) down() (why string, over bool) {
-	if !p.tell(p.welcome) {
+func (p *Pump) down() (why string, over bool) {
+	if !p.tell(p.Welcome) {
 		return "client lost", false
 	}
 	b := make([]byte, pumpSize)
 	var f frames
 	for patient := true; ; {
-		n, err := p.server.Read(b)
+		n, err := p.Server.Read(b)
 		part, whole := b[:n], f.feed(b[:n])
 		last := p.farewell.Load()
 		if last != nil && whole >= 0 {
@@ -130,7 +140,7 @@ func (p *pump) down() (why string, over bool) {
 		case err == nil:
 		case late: // in the middle of a message: its rest is to come
 			patient = false
-			_ = p.server.SetReadDeadline(time.Now().Add(farewellMost))
+			_ = p.Server.SetReadDeadline(time.Now().Add(farewellMost))
 		default:
 			return p.lost(&f), true
 		}
@@ -138,7 +148,7 @@ func (p *pump) down() (why string, over bool) {
 }
 
 // lost tells the client that its server has ended, if nobody has.
-func (p *pump) lost(f *frames) (why string) {
+func (p *Pump) lost(f *frames) (why string) {
 	switch {
 	case p.goodbye.Load():
 		return "client has left"
@@ -151,11 +161,11 @@ func (p *pump) lost(f *frames) (why string) {
 }
 
 // tell writes to the client and reports whether it has taken it.
-func (p *pump) tell(b []byte) bool {
+func (p *Pump) tell(b []byte) bool {
 	if len(b) == 0 {
 		return true
 	}
-	n, err := p.client.Write(b)
+	n, err := p.Client.Write(b)
 	p.sent.Add(uint64(n))
 	return err == nil
 }

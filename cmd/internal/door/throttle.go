@@ -1,4 +1,4 @@
-package proxy
+package door
 
 import (
 	"container/list"
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
-	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/state"
 )
 
@@ -32,31 +31,30 @@ const (
 	netBits6 = 64
 )
 
-var tooManyFailures = session.Say("login_failures")
-
-// guesser is who is meant by an address: an IPv4 address, an IPv6 network, or a system user
+// Guesser is who is meant by an address: an IPv4 address, an IPv6 network, or a system user
 // at a Unix socket.
-type guesser struct {
+type Guesser struct {
 	net  netip.Prefix
 	user uint32 // with net zero
 }
 
-func guesserOf(conn net.Conn) guesser {
-	ip := ipOf(conn.RemoteAddr())
+// GuesserOf tells who is at the other end of a connection.
+func GuesserOf(conn net.Conn) Guesser {
+	ip := IPOf(conn.RemoteAddr())
 	if !ip.IsValid() {
 		uid, _ := login.PeerID(conn) // 0, if it has left
-		return guesser{user: uid}
+		return Guesser{user: uid}
 	}
 	bits := ip.BitLen()
 	if ip.Is6() {
 		bits = netBits6
 	}
 	p, _ := ip.WithZone("").Prefix(bits) // not longer than the address
-	return guesser{net: p}
+	return Guesser{net: p}
 }
 
 // String is the address as SHOW has it.
-func (g guesser) String() string {
+func (g Guesser) String() string {
 	switch {
 	case !g.net.IsValid():
 		return "unix uid " + strconv.FormatUint(uint64(g.user), 10)
@@ -66,17 +64,17 @@ func (g guesser) String() string {
 	return g.net.String()
 }
 
-// throttle is the failed logins. For any goroutine.
-type throttle struct {
+// Throttle is the failed logins, by address. For any goroutine; the zero value is ready.
+type Throttle struct {
 	mu    sync.Mutex
-	from  map[guesser]*list.Element // of *suspect
+	from  map[Guesser]*list.Element // of *suspect
 	order list.List                 // who failed last first
 	stats state.LoginStats
 }
 
 // suspect is an address with failures.
 type suspect struct {
-	who      guesser
+	who      Guesser
 	failures int // that are not forgotten, as of last
 	last     time.Time
 	total    uint64
@@ -90,9 +88,9 @@ func (s *suspect) now(now time.Time) int {
 	return max(s.failures-int(now.Sub(s.last)/forgetFailure), 0)
 }
 
-// begin asks whether a login may be tried. end is to be called once it is over, also if its
+// Begin asks whether a login may be tried. end is to be called once it is over, also if its
 // answer is held back.
-func (t *throttle) begin(who guesser, role string) (end func(), ok bool) {
+func (t *Throttle) Begin(who Guesser, role string) (end func(), ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.from[who]
@@ -112,7 +110,7 @@ func (t *throttle) begin(who guesser, role string) (end func(), ok bool) {
 }
 
 // countLocked counts a login of a role until the function is called.
-func (t *throttle) countLocked(s *suspect, role string) func() {
+func (t *Throttle) countLocked(s *suspect, role string) func() {
 	if s.roles == nil {
 		s.roles = make(map[string]int)
 	}
@@ -128,13 +126,13 @@ func (t *throttle) countLocked(s *suspect, role string) func() {
 	})
 }
 
-// fail notes a failed login and returns how long its answer is to be held back.
-func (t *throttle) fail(who guesser) time.Duration {
+// Fail notes a failed login and returns how long its answer is to be held back.
+func (t *Throttle) Fail(who Guesser) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	if t.from == nil {
-		t.from = make(map[guesser]*list.Element)
+		t.from = make(map[Guesser]*list.Element)
 	}
 	e := t.from[who]
 	if e == nil {
@@ -166,8 +164,8 @@ func delayOf(failures int) time.Duration {
 	return min(firstDelay<<(failures-freeFailures-1), longestDelay)
 }
 
-// sum returns the counters.
-func (t *throttle) sum() state.LoginStats {
+// Stats returns the counters.
+func (t *Throttle) Stats() state.LoginStats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.stats
@@ -175,8 +173,8 @@ func (t *throttle) sum() state.LoginStats {
 	return s
 }
 
-// suspects lists those who failed last, at most so many.
-func (t *throttle) suspects(most int) (list []state.Suspect) {
+// Suspects lists those who failed last, at most so many.
+func (t *Throttle) Suspects(most int) (list []state.Suspect) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -189,13 +187,3 @@ func (t *throttle) suspects(most int) (list []state.Suspect) {
 	}
 	return slices.Clip(list)
 }
-
-// guess is a login that has failed because of what the client knew or was.
-type guess struct {
-	error
-	who guesser
-	end func()
-}
-
-// Unwrap returns the error that the client is told.
-func (g *guess) Unwrap() error { return g.error }

@@ -1,4 +1,4 @@
-package proxy
+package door
 
 import (
 	"net"
@@ -7,12 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ignoreNewcomers makes the kernel drop the first packet of whoever wants to connect to a TCP
+// IgnoreNewcomers makes the kernel drop the first packet of whoever wants to connect to a TCP
 // listener from now on. Handshakes that have begun are completed, and what waits can be
 // accepted until nothing is left: then the listener can be closed without resetting anybody.
 // A client whose packet was dropped sends it again after a second, and comes to another
-// process on the port, or is refused when there is none. Other listeners stay as they are.
-func ignoreNewcomers(ln net.Listener) error {
+// process on the port, or is refused when there is none. Other listeners stay as they are. The
+// error is the kernel's: then nothing has changed.
+func IgnoreNewcomers(ln net.Listener) error {
 	sc, ok := ln.(syscall.Conn)
 	if !ok || ln.Addr().Network() != "tcp" {
 		return nil

@@ -1,4 +1,4 @@
-package proxy
+package pump
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func TestFrames(t *testing.T) {
 
 // pumped is a pump between two ends.
 type pumped struct {
-	p              pump
+	p              Pump
 	client, server net.Conn
 	stop           context.CancelFunc
 	aborted        int
@@ -55,11 +55,11 @@ type pumped struct {
 
 func newPumped(t *testing.T) *pumped {
 	var x pumped
-	x.client, x.p.client = net.Pipe()
-	x.server, x.p.server = net.Pipe()
+	x.client, x.p.Client = net.Pipe()
+	x.server, x.p.Server = net.Pipe()
 	ctx, stop := context.WithCancel(t.Context())
 	x.stop, x.why = stop, make(chan string, 1)
-	go func() { x.why <- x.p.run(ctx, func() { x.aborted++ }) }()
+	go func() { x.why <- x.p.Run(ctx, func() { x.aborted++ }) }()
 	return &x
 }
 
@@ -159,22 +159,5 @@ func TestPumpClientLeaves(t *testing.T) {
 			}
 			_ = x.server.Close()
 		})
-	}
-}
-
-func TestReplicationOf(t *testing.T) {
-	for kind, values := range map[replication]string{
-		physical: "true t tr TRUE yes y YES on On 1", logical: "database",
-		notReplication: "false f FALSE no n off of 0", "?": "Database maybe o 2 truer",
-	} {
-		for v := range strings.FieldsSeq(values) {
-			got, err := replicationOf(&wire.Startup{Params: []wire.Param{{Name: "user", Value: "u"}, {Name: "replication", Value: v}}})
-			if (err != nil) != (kind == "?") || err == nil && got != kind {
-				t.Errorf("%s: %q, %v", v, got, err)
-			}
-		}
-	}
-	if got, err := replicationOf(&wire.Startup{Params: []wire.Param{{Name: "replication", Value: "on"}, {Name: "replication", Value: "0"}}}); got != notReplication || err != nil {
-		t.Errorf("the last of two: %q, %v", got, err)
 	}
 }

@@ -1,15 +1,19 @@
-package proxy
+package door
 
 import (
+	"fmt"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/pgweir/pgweir/admission/quota"
+	"github.com/pgweir/pgweir/cmd/internal/session"
+	"github.com/pgweir/pgweir/wire"
 )
 
-// blockList is who may not log in for a while. For any goroutine.
-type blockList struct {
+// BlockList is who may not log in for a while. For any goroutine; the zero value
+// is ready.
+type BlockList struct {
 	mu    sync.Mutex
 	until map[quota.Party]*block
 	from  map[netip.Addr]*origin // the addresses of these
@@ -39,8 +43,8 @@ const (
 // mostBlocked bounds the list. It is what a quota.Escalation remembers at most.
 const mostBlocked = 10_000
 
-// add blocks a party.
-func (l *blockList) add(p quota.Party, until time.Time) {
+// Add blocks a party. Over a bound of 10,000 that are blocked now it does nothing.
+func (l *BlockList) Add(p quota.Party, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.until == nil {
@@ -63,10 +67,10 @@ func (l *blockList) add(p quota.Party, until time.Time) {
 	}
 }
 
-func (l *blockList) full() bool { return max(len(l.until), len(l.from)) >= mostBlocked }
+func (l *BlockList) full() bool { return max(len(l.until), len(l.from)) >= mostBlocked }
 
 // forget makes room for others: it takes those out whose blocks are over.
-func (l *blockList) forget(now time.Time) {
+func (l *BlockList) forget(now time.Time) {
 	for p, b := range l.until {
 		if !now.Before(b.until) {
 			delete(l.until, p)
@@ -79,17 +83,17 @@ func (l *blockList) forget(now time.Time) {
 	}
 }
 
-// clear ends all blocks.
-func (l *blockList) clear() {
+// Clear ends all blocks.
+func (l *BlockList) Clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.until)
 	clear(l.from)
 }
 
-// left is for how long a role at an address may not log in, and hold for how long its answer
+// Left is for how long a role at an address may not log in, and hold for how long its answer
 // to that is to be held back; left 0 = it may.
-func (l *blockList) left(address netip.Addr, role string) (left, hold time.Duration) {
+func (l *BlockList) Left(address netip.Addr, role string) (left, hold time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.from[address]
@@ -114,10 +118,10 @@ func (l *blockList) left(address netip.Addr, role string) (left, hold time.Durat
 	return left, min(hold, left)
 }
 
-// only is for how long all who come from an address are blocked, as far as is known: until
+// Only is for how long all who come from an address are blocked, as far as is known: until
 // then nobody else has logged in from there since the first of them was blocked. 0 = others
 // may come from there.
-func (l *blockList) only(address netip.Addr) time.Duration {
+func (l *BlockList) Only(address netip.Addr) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.from[address]
@@ -125,4 +129,11 @@ func (l *blockList) only(address netip.Addr) time.Duration {
 		return 0
 	}
 	return max(time.Until(o.until), 0)
+}
+
+// Blocked is what somebody is told who may not log in for a while.
+func Blocked(left time.Duration) *wire.Error {
+	e := session.SayLogin("blocked")
+	e.Detail += fmt.Sprintf(" left_ms=%d", (left+time.Millisecond-1)/time.Millisecond)
+	return e
 }
