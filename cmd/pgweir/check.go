@@ -77,7 +77,7 @@ func check(_ context.Context, e *env, args []string) int {
 		e.errorf("%v\n", err)
 		return exitUsage
 	}
-	e.printf("%s", plan(c, facts, slices.Concat(userWarnings(c, entries), tlsWarnings(&c.TLS, front, time.Now()), encryptionWarnings(c))))
+	e.printf("%s", planText(c, facts, slices.Concat(userWarnings(c, entries), tlsWarnings(&c.TLS, front, time.Now()), encryptionWarnings(c))))
 	return exitOK
 }
 

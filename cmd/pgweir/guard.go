@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/console"
 	"github.com/pgweir/pgweir/cmd/internal/control"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/proxy"
 	"github.com/pgweir/pgweir/cmd/internal/status"
 	"github.com/pgweir/pgweir/config"
@@ -63,7 +64,7 @@ func (g *guard) Set(ctx context.Context, key, value string) ([]control.Change, [
 // The caller holds mu.
 func (g *guard) change(ctx context.Context, set map[string]string, text, by string) ([]control.Change, []control.Problem) {
 	c, text, problems := g.source.read(set, text)
-	var s *proxy.Settings
+	var s *plan.Settings
 	if len(problems) == 0 {
 		var err error
 		if s, err = settings(c, g.factsFor(c)); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/pgweir/pgweir/config"
 )
 
-// plan says in words and sums what a configuration will do; more are warnings that the
+// planText says in words and sums what a configuration will do; more are warnings that the
 // configuration itself does not know of.
-func plan(c *config.Config, facts config.Facts, more []string) string {
+func planText(c *config.Config, facts config.Facts, more []string) string {
 	var p planner
 	p.clients(c)
 	for i := range c.Upstreams {

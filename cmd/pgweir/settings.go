@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/config"
@@ -20,8 +20,8 @@ func unknownRoom() config.Facts {
 
 // settings turns a configuration into a proxy's plain values. facts is what the upstreams
 // have said of themselves, by name.
-func settings(c *config.Config, facts map[string]config.Facts) (*proxy.Settings, error) {
-	s := &proxy.Settings{
+func settings(c *config.Config, facts map[string]config.Facts) (*plan.Settings, error) {
+	s := &plan.Settings{
 		MaxClients: c.MaxClientConn, ReservedClients: c.ReservedClients,
 		LoginTimeout: c.ClientLoginTimeout.Std(), ClientIdleTimeout: orZero(c.ClientIdleTimeout),
 		DrainDelay: c.DrainDelay.Std(), ShutdownTimeout: drainTime(c), MaxPrepared: c.MaxPreparedStatements,
@@ -55,10 +55,10 @@ func settings(c *config.Config, facts map[string]config.Facts) (*proxy.Settings,
 }
 
 // roleSettings tells what a role may ask for.
-func roleSettings(c *config.Config) func(string) proxy.Role {
-	return func(name string) proxy.Role {
+func roleSettings(c *config.Config) func(string) plan.Role {
+	return func(name string) plan.Role {
 		r := c.RoleOf(name)
-		return proxy.Role{
+		return plan.Role{
 			MaxClass: r.MaxClass, PromoteShare: r.PromoteShare.Fraction(), Ceiling: r.Ceiling,
 			MaxClients: r.MaxClients, MaxServers: r.MaxServerConnections,
 			Timeouts: [session.Timeouts]time.Duration{
@@ -69,8 +69,8 @@ func roleSettings(c *config.Config) func(string) proxy.Role {
 	}
 }
 
-func rateSettings(r *config.Rate) proxy.Rate {
-	return proxy.Rate{
+func rateSettings(r *config.Rate) plan.Rate {
+	return plan.Rate{
 		Name: r.Name, Per: string(r.Per), Text: r.Rate, PerSecond: r.PerSecond, ServerTime: r.ServerTime, Burst: r.Burst,
 		Delay: r.Escalation != config.NoEscalation, Block: r.Escalation == config.Block, Mode: r.Mode,
 	}
@@ -94,10 +94,10 @@ func budgetOf(c *config.Config, i int, facts map[string]config.Facts) config.Bud
 	return b
 }
 
-func upstreamSettings(c *config.Config, i int, facts map[string]config.Facts) proxy.Upstream {
+func upstreamSettings(c *config.Config, i int, facts map[string]config.Facts) plan.Upstream {
 	u := &c.Upstreams[i]
 	b := budgetOf(c, i, facts)
-	return proxy.Upstream{
+	return plan.Upstream{
 		Name: u.Name, Hosts: hostOptions(u),
 		Budget: b.Connections, BudgetSum: b.Sum, Reserve: b.Reserve, ReserveUsers: u.ReserveUsers, Slots: b.Slots,
 		ConnectParallel: u.ConnectParallel, ConnectRate: float64(b.ConnectRate),
@@ -122,8 +122,8 @@ func hostOptions(u *config.Upstream) upstream.Options {
 	return o
 }
 
-func databaseSettings(d *config.Database) proxy.Database {
-	out := proxy.Database{Name: d.Name, Upstream: d.Upstream, DBName: d.DBName, User: d.User, MaxClients: d.MaxClients, MaxServers: d.MaxServerConnections}
+func databaseSettings(d *config.Database) plan.Database {
+	out := plan.Database{Name: d.Name, Upstream: d.Upstream, DBName: d.DBName, User: d.User, MaxClients: d.MaxClients, MaxServers: d.MaxServerConnections}
 	switch {
 	case d.PasswordFile != "":
 		out.Passwords = upstream.File(d.PasswordFile)
@@ -133,8 +133,8 @@ func databaseSettings(d *config.Database) proxy.Database {
 	return out
 }
 
-func workloadSettings(w *config.Workload) proxy.Workload {
-	out := proxy.Workload{
+func workloadSettings(w *config.Workload) plan.Workload {
+	out := plan.Workload{
 		Name: w.Name, Share: w.Part.Fraction(), Lendable: w.Lendable.Fraction(), Borrow: w.Borrow.Fraction(),
 		MaxWait: w.MaxWait.Std(), NoServerWait: w.NoServerWait.Std(), SessionWait: w.SessionWait.Std(),
 		MaxPinned: w.MaxPinned.Fraction(),

@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pgweir/pgweir/admission"
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/config"
 )
 
 // settingsOf are the settings of a configuration with these lines.
-func settingsOf(t *testing.T, lines string) *proxy.Settings {
+func settingsOf(t *testing.T, lines string) *plan.Settings {
 	t.Helper()
 	c, problems := config.Parse("pgweir.toml", []byte("auth.auth_type = \"trust\"\n"+lines+"[upstream.main]\nurl = \"postgres://pgweir@db/postgres\"\n[database.\"*\"]\n"))
 	if problems != nil {
@@ -76,7 +76,7 @@ max_server_connections = 6
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("workloads: -want +got\n%s", diff)
 	}
-	rates := []proxy.Rate{
+	rates := []plan.Rate{
 		{Name: "1", Per: "tenant", Text: "10/m", PerSecond: 1.0 / 6, Burst: 1, Delay: true, Block: true, Mode: admission.DryRun},
 		{Name: "heavy", Per: "role", Text: "500ms/s", PerSecond: 0.5, ServerTime: true, Burst: 2, Delay: true},
 	}
@@ -86,10 +86,10 @@ max_server_connections = 6
 	if list := s.RatesOf("d", "a", "", netip.Addr{}); !cmp.Equal(list, []int{0, 1}) || !s.RateHasTenant(0, "xy") || s.RateHasTenant(0, "y") {
 		t.Error(list)
 	}
-	if a, b := s.RoleOf("a"), s.RoleOf("b"); a != (proxy.Role{MaxClass: admission.CriticalPlus, PromoteShare: 0.05}) || b != (proxy.Role{PromoteShare: 0.3}) {
+	if a, b := s.RoleOf("a"), s.RoleOf("b"); a != (plan.Role{MaxClass: admission.CriticalPlus, PromoteShare: 0.05}) || b != (plan.Role{PromoteShare: 0.3}) {
 		t.Error(a, b)
 	}
-	c := proxy.Role{
+	c := plan.Role{
 		PromoteShare: 0.3, Ceiling: true, MaxClients: 5, MaxServers: 6,
 		Timeouts: [session.Timeouts]time.Duration{
 			session.StatementTimeout: time.Second, session.TransactionTimeout: 2 * time.Second,

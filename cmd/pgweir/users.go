@@ -9,13 +9,13 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/login/hba"
-	"github.com/pgweir/pgweir/cmd/internal/proxy"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/config"
 )
 
 // authSettings reads who may come in, and how.
-func authSettings(a config.Auth) (proxy.Auth, error) {
-	out := proxy.Auth{
+func authSettings(a config.Auth) (plan.Auth, error) {
+	out := plan.Auth{
 		Method: login.Method(a.Type), OnlyUser: a.User, Query: a.Query, QueryAge: a.QueryAge.Std(),
 	}
 	var err error

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/door"
 	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
@@ -139,7 +140,7 @@ func (px *Proxy) login(conn net.Conn) {
 }
 
 // insecure tells why a client's connection is not as safe as the settings want it; nil if it is.
-func insecure(conn net.Conn, c *login.Client, s *Settings) error {
+func insecure(conn net.Conn, c *login.Client, s *plan.Settings) error {
 	switch {
 	case conn.LocalAddr().Network() == "unix":
 	case s.TLS.Required() && c.TLS == nil:
@@ -151,7 +152,7 @@ func insecure(conn net.Conn, c *login.Client, s *Settings) error {
 }
 
 // client starts the session of a client of a database.
-func (px *Proxy) client(conn net.Conn, c *login.Client, s *Settings) {
+func (px *Proxy) client(conn net.Conn, c *login.Client, s *plan.Settings) {
 	if left, hold := px.blocked.Left(door.IPOf(conn.RemoteAddr()), c.User); left > 0 {
 		px.refuseBlocked(conn, door.Blocked(left), hold)
 		return
@@ -250,14 +251,14 @@ func (px *Proxy) refuseBlocked(conn net.Conn, e *wire.Error, hold time.Duration)
 }
 
 // authenticate checks who a client is and finds where it is to go.
-func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*cluster, *admitted, error) {
-	db, dbname := s.routeOf(c)
+func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *plan.Settings) (*cluster, *admitted, error) {
+	db, dbname := routeOf(s, c)
 	if only := s.Auth.OnlyUser; only != "" && c.User != only && s.Auth.Method == login.Trust {
 		e := session.Say("role")
 		e.Message = `role "` + c.User + `" is not let in`
 		return nil, nil, e
 	}
-	up := px.upstream(s.home(db))
+	up := px.upstream(s.Home(db))
 	if err := px.admit(conn, c, s, up); err != nil { // first, or everybody could ask what databases there are
 		return nil, nil, err
 	}
@@ -280,26 +281,17 @@ func (px *Proxy) authenticate(conn net.Conn, c *login.Client, s *Settings) (*clu
 		database: c.Database, role: c.User, dbname: dbname, user: c.User, params: params, own: own, replication: replication,
 		minor: c.Startup.Speaks(), credentials: c.Credentials,
 	}
-	if a.user = db.serverRole(c.User); a.user != c.User {
+	if a.user = db.ServerRole(c.User); a.user != c.User {
 		a.credentials = credentialsOf(s, a.user)
 		// The session on the server is another role's, whose timeouts it would have.
-		a.params = append(without(s.timeouts(c.User), transactionTimeout), a.params...)
+		a.params = append(without(s.Timeouts(c.User), transactionTimeout), a.params...)
 	}
 	a.passwords = db.Passwords
 	return up, a, nil
 }
 
-// home is the upstream of a database, and of one that is not there any that can be asked who a
-// client is.
-func (s *Settings) home(db *Database) string {
-	if db == nil {
-		return s.Upstreams[0].Name // there is one at least
-	}
-	return db.Upstream
-}
-
 // closed tells why nobody is let into a database; nil if they are.
-func (px *Proxy) closed(c *login.Client, db *Database) error {
+func (px *Proxy) closed(c *login.Client, db *plan.Database) error {
 	switch {
 	case db == nil:
 		e := session.Say("no_database")
@@ -315,7 +307,7 @@ func (px *Proxy) closed(c *login.Client, db *Database) error {
 }
 
 // credentialsOf is what is known of a role that clients do not log in as themselves.
-func credentialsOf(s *Settings, role string) login.Credentials {
+func credentialsOf(s *plan.Settings, role string) login.Credentials {
 	secret, _ := s.Auth.Book.Known().Lookup(role)
 	return login.Credentials{Password: secret.Plain, MD5: secret.MD5}
 }

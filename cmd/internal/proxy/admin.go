@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/pgweir/pgweir/cmd/internal/control"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/pool"
@@ -79,7 +80,7 @@ func (px *Proxy) scopeOf(name string, ahead bool) (scope, error) {
 	if name == "" {
 		return scope{}, nil
 	}
-	db, dbname := px.settings.Load().route(name)
+	db, dbname := px.settings.Load().Route(name)
 	if db == nil {
 		return scope{}, control.ErrNoDatabase
 	}
@@ -257,7 +258,7 @@ func (px *Proxy) able(ctx context.Context, database string, disabled bool) error
 	if database == "" {
 		return control.ErrNoDatabase
 	}
-	if db, _ := px.settings.Load().route(database); db == nil {
+	if db, _ := px.settings.Load().Route(database); db == nil {
 		return control.ErrNoDatabase
 	}
 	if !px.disabled.set(database, disabled) {
@@ -278,7 +279,7 @@ func (px *Proxy) Shutdown(how control.Shutdown) {
 // Apply puts new settings into force: at once where nothing stands in the way, and for
 // each client before its next transaction. Sessions whose database has moved or is gone end
 // at their next boundary.
-func (px *Proxy) Apply(ctx context.Context, s *Settings) error {
+func (px *Proxy) Apply(ctx context.Context, s *plan.Settings) error {
 	px.prepare(s)
 	return px.do(ctx, func(now int64) {
 		px.mu.Lock()
@@ -320,6 +321,6 @@ func (px *Proxy) Apply(ctx context.Context, s *Settings) error {
 
 // relocate tells the upstream's link where its hosts are now. What follows from it is done on
 // a goroutine: it may call back.
-func (up *cluster) relocate(u *Upstream) { up.px.work.Go(up.link.Reconfigure(up.hosts(u))) }
+func (up *cluster) relocate(u *plan.Upstream) { up.px.work.Go(up.link.Reconfigure(up.hosts(u))) }
 
 var moved = session.Say("reload")

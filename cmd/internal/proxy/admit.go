@@ -12,24 +12,10 @@ import (
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/login/hba"
 	"github.com/pgweir/pgweir/cmd/internal/login/roster"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire"
 )
-
-// Auth is how clients prove who they are.
-type Auth struct {
-	Method login.Method
-	HBA    *hba.File       // if set, its rules say the method instead
-	Maps   *hba.Maps       // of system users and certificates; may be nil
-	Map    string          // the one for Method; "" = the names have to be the same
-	Book   *login.BookFile // roles of the file; nil = there are none
-	// Query asks Postgres for the secret of a role that is not in Book: a statement with $1
-	// for its name and the columns name and secret. "" = nobody is asked.
-	Query string
-	// QueryAge is how old an answer may be while Postgres cannot be asked.
-	QueryAge time.Duration
-	OnlyUser string // if set, the only role let in
-}
 
 // method is how one client is to prove who it is.
 type method struct {
@@ -43,7 +29,7 @@ type candidate struct {
 	px   *Proxy
 	conn net.Conn
 	c    *login.Client
-	a    *Auth
+	a    *plan.Auth
 	book *login.Book // nil = there is none
 	up   *cluster    // nil = the console, for which nobody is asked
 	ctx  context.Context
@@ -52,7 +38,7 @@ type candidate struct {
 
 // admit lets a client in, or says why not: a *wire.Error to be told. up is where it wants to
 // go; nil is the console, which must work when Postgres does not.
-func (px *Proxy) admit(conn net.Conn, c *login.Client, s *Settings, up *cluster) error {
+func (px *Proxy) admit(conn net.Conn, c *login.Client, s *plan.Settings, up *cluster) error {
 	ctx, cancel := context.WithTimeout(px.life, s.LoginTimeout)
 	defer cancel()
 	ca := &candidate{px: px, conn: conn, c: c, a: &s.Auth, book: px.bookOf(&s.Auth), up: up, ctx: ctx}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/door"
 	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire"
 )
@@ -80,7 +81,7 @@ func (c *consoles) end() {
 const consolePlace = 1 << (processShift - 1)
 
 // console lets an administrator in. It asks nothing of Postgres.
-func (px *Proxy) console(conn net.Conn, c *login.Client, s *Settings) {
+func (px *Proxy) console(conn net.Conn, c *login.Client, s *plan.Settings) {
 	who, err := px.administrator(conn, c, s)
 	if err != nil {
 		px.refuseLogin(conn, err)
@@ -108,7 +109,7 @@ func (px *Proxy) console(conn net.Conn, c *login.Client, s *Settings) {
 }
 
 // administrator checks who wants to come to the console.
-func (px *Proxy) administrator(conn net.Conn, c *login.Client, s *Settings) (Administrator, error) {
+func (px *Proxy) administrator(conn net.Conn, c *login.Client, s *plan.Settings) (Administrator, error) {
 	who := Administrator{Role: c.User, Database: c.Database, Addr: door.AddressOf(conn.RemoteAddr()), Params: c.Startup.Params}
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails: it ends the program instead

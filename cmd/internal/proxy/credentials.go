@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire/scram"
@@ -24,12 +25,12 @@ func (a *admitted) target(old any) any {
 
 // credentials brings what the servers of a group's key log in with to what a reload says:
 // who keeps its connections does not log in again to bring it along.
-func (up *cluster) credentials(g *session.Group, s *Settings) {
+func (up *cluster) credentials(g *session.Group, s *plan.Settings) {
 	t, ok := g.Key.Target.(*target)
 	if !ok || !up.houses(s, g.Database, g.Role, g.Key) {
 		return
 	}
-	db, _ := s.route(g.Database)
+	db, _ := s.Route(g.Database)
 	now := admitted{credentials: credentialsOf(s, g.Key.Role), passwords: db.Passwords}
 	if g.Key.Role == g.Role && now.credentials == (login.Credentials{}) {
 		now.credentials = t.credentials // what a client has proved
@@ -41,7 +42,7 @@ func (up *cluster) credentials(g *session.Group, s *Settings) {
 
 // bookOf is the book of the settings as its file has it now. What servers log in with is
 // brought along when that has changed, as by a reload.
-func (px *Proxy) bookOf(a *Auth) *login.Book {
+func (px *Proxy) bookOf(a *plan.Auth) *login.Book {
 	before := a.Book.Known()
 	book := a.Book.Current()
 	if book != before {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire"
 )
@@ -24,13 +25,13 @@ func change(m map[string]int, name string, by int) {
 }
 
 // full tells why a role can't have one session more in a database; nil if it can.
-func (c *crowd) full(s *Settings, database, role string) *wire.Error {
+func (c *crowd) full(s *plan.Settings, database, role string) *wire.Error {
 	if s.RoleOf != nil {
 		if most := s.RoleOf(role).MaxClients; most > 0 && c.roles[role] >= most {
 			return tooManyOf(`too many connections for role "` + role + `"`)
 		}
 	}
-	if d, _ := s.route(database); d != nil && d.MaxClients > 0 && c.databases[database] >= d.MaxClients {
+	if d, _ := s.Route(database); d != nil && d.MaxClients > 0 && c.databases[database] >= d.MaxClients {
 		return tooManyOf(`too many connections for database "` + database + `"`)
 	}
 	return nil

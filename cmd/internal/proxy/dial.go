@@ -10,6 +10,7 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
@@ -31,15 +32,15 @@ type backend struct {
 
 // outdated reports whether a reload has changed how servers are to be encrypted, or the timeouts
 // of their role, since this one was made.
-func (b *backend) outdated(u *Upstream, s *Settings, role string) bool {
-	return b.by != u.Hosts.Encryption || !slices.Equal(b.timeouts, s.timeouts(role))
+func (b *backend) outdated(u *plan.Upstream, s *plan.Settings, role string) bool {
+	return b.by != u.Hosts.Encryption || !slices.Equal(b.timeouts, s.Timeouts(role))
 }
 
 // Dial implements session.Env: it logs in on a goroutine.
 func (up *cluster) Dial(sv *session.Server) {
 	t, _ := sv.Info().Target.(*target)
 	r := up.request(sv.Info())
-	r.Params = up.px.settings.Load().timeouts(r.Role)
+	r.Params = up.px.settings.Load().Timeouts(r.Role)
 	up.px.work.Go(func() { up.dial(sv, r, t) })
 }
 

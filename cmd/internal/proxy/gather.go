@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/state"
 	"github.com/pgweir/pgweir/pool"
@@ -21,7 +22,7 @@ const workloadsPerTurn = 32
 // facts are what a snapshot is made of: copies of what the loop owns.
 type facts struct {
 	at        time.Time
-	s         *Settings
+	s         *plan.Settings
 	refusals  []state.RefusalCount
 	upstreams []*upstreamFacts
 }
@@ -29,12 +30,12 @@ type facts struct {
 // upstreamFacts are those of one upstream.
 type upstreamFacts struct {
 	up        *cluster
-	u         *Upstream
+	u         *plan.Upstream
 	state     state.Upstream
 	gate      admission.Totals
 	loads     []admission.WorkloadStats // the gate's list
 	now       int64                     // when the gate was last asked
-	workloads []Workload
+	workloads []plan.Workload
 	index     []int      // of these in the gate's list; -1 = it has not heard of it
 	keys      []keyFacts // by key
 	roles     []session.RoleStats

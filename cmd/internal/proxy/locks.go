@@ -14,7 +14,7 @@ import (
 // nobody knows.
 func (up *cluster) AskLocks(sv *session.Server) {
 	now := up.px.loop.Now()
-	if up.looking || up.o.Load().control() == 0 || up.locksAskedAt != 0 && now-up.locksAskedAt < askEvery {
+	if up.looking || up.o.Load().Control() == 0 || up.locksAskedAt != 0 && now-up.locksAskedAt < askEvery {
 		return
 	}
 	asked := make(map[uint32]*session.Server)

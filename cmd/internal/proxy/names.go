@@ -47,7 +47,7 @@ func (up *cluster) namesDue(now int64) {
 		return
 	}
 	u := up.o.Load()
-	if u.DNSMaxTTL <= 0 || !u.named {
+	if u.DNSMaxTTL <= 0 || !u.HasNames() {
 		return
 	}
 	if st := up.core.Set().Stats(); st.Idle+st.Busy > 0 {

@@ -127,7 +127,7 @@ func (up *cluster) onlyOne() bool {
 // look logs in as sv did, in the place that is kept for control. If the cluster has moved
 // it finds out, and moved does the rest.
 func (up *cluster) look(sv *session.Server, now int64) {
-	if up.looking || up.o.Load().control() == 0 {
+	if up.looking || up.o.Load().Control() == 0 {
 		return
 	}
 	if heard := sv.Tag.(*backend).site.heard; heard > up.lookedAt {

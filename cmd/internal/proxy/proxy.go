@@ -17,6 +17,7 @@ import (
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/login/hba"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/wire/relay"
 )
@@ -24,7 +25,7 @@ import (
 // Proxy is one pgweir. Make it with New, run it with Run.
 type Proxy struct {
 	o        Options
-	settings atomic.Pointer[Settings]
+	settings atomic.Pointer[plan.Settings]
 	loop     *loop.Loop
 	shared   *relay.Shared
 	started  time.Time
@@ -104,8 +105,8 @@ func New(o Options) (*Proxy, error) {
 }
 
 // prepare makes settings ready to be put into force.
-func (px *Proxy) prepare(s *Settings) {
-	s.prepare()
+func (px *Proxy) prepare(s *plan.Settings) {
+	s.Prepare()
 	if s.Auth.Book != nil {
 		s.Auth.Book.Attach(px.o.Log)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
 	"github.com/pgweir/pgweir/wire/wiretest"
@@ -83,14 +84,14 @@ func start(t *testing.T, change func(*Options)) (*Proxy, string) {
 	o := Options{
 		Listeners: []net.Listener{ln}, MaxLogins: 20, TextLimit: 1 << 20, StatementMemory: 1 << 20,
 		Log: slog.New(slog.DiscardHandler),
-		Settings: &Settings{
-			MaxClients: 100, LoginTimeout: patience, ShutdownTimeout: patience, MaxPrepared: 10, Auth: Auth{Method: login.Trust},
-			Upstreams: []Upstream{{
+		Settings: &plan.Settings{
+			MaxClients: 100, LoginTimeout: patience, ShutdownTimeout: patience, MaxPrepared: 10, Auth: plan.Auth{Method: login.Trust},
+			Upstreams: []plan.Upstream{{
 				Name: "main", Budget: 2, Slots: 2, ConnectParallel: 2,
 				Hosts: upstream.Options{Hosts: []upstream.Host{{Network: "tcp", Address: pg.Addr().String()}}, ConnectTimeout: patience},
 			}},
-			Databases:  []Database{{Name: "db", Upstream: "main"}},
-			Workloads:  []Workload{{Name: "default", Share: 1, MaxWait: patience, NoServerWait: patience}},
+			Databases:  []plan.Database{{Name: "db", Upstream: "main"}},
+			Workloads:  []plan.Workload{{Name: "default", Share: 1, MaxWait: patience, NoServerWait: patience}},
 			WorkloadOf: func(string, string, string, netip.Addr) int { return 0 },
 		},
 	}

@@ -1,10 +1,14 @@
 package proxy
 
-import "github.com/pgweir/pgweir/pool"
+import (
+	"github.com/pgweir/pgweir/pool"
+
+	"github.com/pgweir/pgweir/cmd/internal/plan"
+)
 
 // quotasOf returns how many servers a role and a database may have, by their names on the
 // server. Loop thread, or before it runs.
-func (up *cluster) quotasOf(s *Settings) func(role, database string) [2]pool.Quota {
+func (up *cluster) quotasOf(s *plan.Settings) func(role, database string) [2]pool.Quota {
 	databases := make(map[string]int) // by their names on the server
 	anyOther := 0
 	for i := range s.Databases {
@@ -14,7 +18,7 @@ func (up *cluster) quotasOf(s *Settings) func(role, database string) [2]pool.Quo
 		case d.Name == "*" && d.DBName == "":
 			anyOther = d.MaxServers
 		default:
-			name := d.onServer(d.Name)
+			name := d.OnServer(d.Name)
 			most, known := databases[name]
 			if !known || most == 0 || d.MaxServers > 0 && d.MaxServers < most {
 				databases[name] = d.MaxServers

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission/quota"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/state"
 )
@@ -13,10 +14,10 @@ import (
 const parkedShare = 20
 
 // limit puts the rates of s into force. Loop thread, or before there is one.
-func (px *Proxy) limit(now int64, s *Settings) {
+func (px *Proxy) limit(now int64, s *plan.Settings) {
 	list := make([]session.Rate, 0, len(s.Rates))
 	for i := range s.Rates {
-		list = append(list, s.Rates[i].session())
+		list = append(list, s.Rates[i].Session())
 	}
 	m := session.Matcher{Tenant: s.RateHasTenant}
 	if of := s.RatesOf; of != nil {
@@ -40,21 +41,6 @@ func (up *cluster) limit() {
 	} else {
 		up.core.SetRates(nil)
 	}
-}
-
-// session is the rate as sessions know it.
-func (r *Rate) session() session.Rate {
-	out := session.Rate{
-		Name: r.Name, PerSecond: r.PerSecond, ServerTime: r.ServerTime, Burst: r.Burst, Text: r.Text, Mode: r.Mode,
-	}
-	_ = out.Per.UnmarshalText([]byte(r.Per)) // the configuration knows the same words
-	switch {
-	case r.Block:
-		out.Escalation = quota.Block
-	case r.Delay:
-		out.Escalation = quota.Delay
-	}
-	return out
 }
 
 // block notes that a party is blocked from now on. Loop thread.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/admission/quota"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestRatesOfSettings(t *testing.T) {
 	px, _ := start(t, func(o *Options) {
 		o.Settings.MaxClients = 400
-		o.Settings.Rates = []Rate{
+		o.Settings.Rates = []plan.Rate{
 			{Name: "a", Per: "role", Text: "10/s", PerSecond: 10, Burst: 10, Delay: true, Block: true},
 			{Name: "b", Per: "tenant", Text: "1s/s", PerSecond: 1, Burst: 1, ServerTime: true, Delay: true},
 		}
@@ -29,7 +30,7 @@ func TestRatesOfSettings(t *testing.T) {
 		t.Errorf("%+v %+v", s.Rates, s.Escalation)
 	}
 	for _, c := range []struct {
-		rates   []Rate
+		rates   []plan.Rate
 		blocked bool
 	}{{px.settings.Load().Rates[:1], true}, {px.settings.Load().Rates[1:], false}, {nil, false}} {
 		next := *px.settings.Load()
@@ -44,7 +45,7 @@ func TestRatesOfSettings(t *testing.T) {
 			t.Errorf("with %v: blocked for %v", c.rates, left)
 		}
 	}
-	if got := (&Rate{Per: "client"}).session(); got.Per != session.PerClient || got.Escalation != quota.Answer {
+	if got := (&plan.Rate{Per: "client"}).Session(); got.Per != session.PerClient || got.Escalation != quota.Answer {
 		t.Errorf("%+v", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pgweir/pgweir/cmd/internal/control"
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/loop"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/pool"
@@ -22,7 +23,7 @@ import (
 )
 
 // reload puts a changed copy of the settings into force.
-func reload(t *testing.T, px *Proxy, change func(*Settings)) {
+func reload(t *testing.T, px *Proxy, change func(*plan.Settings)) {
 	t.Helper()
 	s := *px.settings.Load()
 	s.Upstreams, s.Databases, s.Workloads = slices.Clone(s.Upstreams), slices.Clone(s.Databases), slices.Clone(s.Workloads)
@@ -76,11 +77,11 @@ func TestWhatWasGivenUpIsNotDone(t *testing.T) {
 
 // A client that was about to log in to what a reload has taken away does not stay there.
 func TestReloadDuringALogin(t *testing.T) {
-	for name, change := range map[string]func(*Settings){
-		"the database is gone":        func(s *Settings) { s.Databases = nil },
-		"it has another name":         func(s *Settings) { s.Databases[0].DBName = "other" },
-		"its servers have their role": func(s *Settings) { s.Databases[0].User = "owner" },
-		"it is elsewhere": func(s *Settings) {
+	for name, change := range map[string]func(*plan.Settings){
+		"the database is gone":        func(s *plan.Settings) { s.Databases = nil },
+		"it has another name":         func(s *plan.Settings) { s.Databases[0].DBName = "other" },
+		"its servers have their role": func(s *plan.Settings) { s.Databases[0].User = "owner" },
+		"it is elsewhere": func(s *plan.Settings) {
 			u := s.Upstreams[0]
 			u.Name = "elsewhere"
 			s.Upstreams = append(s.Upstreams, u)
@@ -133,7 +134,7 @@ func TestReloadDuringALogin(t *testing.T) {
 // Names that nobody has used before are refused when there are too many, those of others
 // are not.
 func TestTooManyNames(t *testing.T) {
-	px, address := start(t, func(o *Options) { o.Settings.Databases = []Database{{Name: "*", Upstream: "main"}} })
+	px, address := start(t, func(o *Options) { o.Settings.Databases = []plan.Database{{Name: "*", Upstream: "main"}} })
 	look(t, px, func(int64) { px.maxGroups = 2 })
 	for _, name := range []string{"a", "b"} {
 		if _, err := connect(t, address, name); err != nil {
@@ -166,7 +167,7 @@ func bookOf(password string) *login.BookFile {
 // New passwords are for those who are connected already, too.
 func TestReloadBringsNewPasswords(t *testing.T) {
 	px, address := start(t, func(o *Options) {
-		o.Settings.Databases = append(o.Settings.Databases, Database{Name: "owned", Upstream: "main", User: "owner", Passwords: upstream.Fixed("old")})
+		o.Settings.Databases = append(o.Settings.Databases, plan.Database{Name: "owned", Upstream: "main", User: "owner", Passwords: upstream.Fixed("old")})
 		o.Settings.Auth.Book = bookOf("old")
 	})
 	for _, name := range []string{"db", "owned"} {
@@ -174,7 +175,7 @@ func TestReloadBringsNewPasswords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	reload(t, px, func(s *Settings) {
+	reload(t, px, func(s *plan.Settings) {
 		s.Databases[1].Passwords = upstream.Fixed("new")
 		s.Auth.Book = bookOf("new")
 	})
@@ -232,11 +233,11 @@ func TestPauseOfEverything(t *testing.T) {
 	if _, err := px.Pause(ctx, ""); err != nil {
 		t.Fatal(err)
 	}
-	reload(t, px, func(s *Settings) {
+	reload(t, px, func(s *plan.Settings) {
 		u := s.Upstreams[0]
 		u.Name = "elsewhere"
 		s.Upstreams = append(s.Upstreams, u)
-		s.Databases = append(s.Databases, Database{Name: "other", Upstream: u.Name})
+		s.Databases = append(s.Databases, plan.Database{Name: "other", Upstream: u.Name})
 	})
 	in := make(chan error, 1)
 	go func() {
@@ -265,7 +266,7 @@ func TestPauseOfEverything(t *testing.T) {
 
 // A database that only "*" covers can be paused before anybody has used it.
 func TestPauseBeforeTheFirstClient(t *testing.T) {
-	px, address := start(t, func(o *Options) { o.Settings.Databases = []Database{{Name: "*", Upstream: "main"}} })
+	px, address := start(t, func(o *Options) { o.Settings.Databases = []plan.Database{{Name: "*", Upstream: "main"}} })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if ahead, err := px.Pause(ctx, "later"); !ahead || err != nil {
@@ -323,7 +324,7 @@ func TestPauseBeforeTheFirstClient(t *testing.T) {
 
 // What is remembered of names that nobody has used is bounded.
 func TestPausesBeforeTheFirstClientAreBounded(t *testing.T) {
-	px, address := start(t, func(o *Options) { o.Settings.Databases = []Database{{Name: "*", Upstream: "main"}} })
+	px, address := start(t, func(o *Options) { o.Settings.Databases = []plan.Database{{Name: "*", Upstream: "main"}} })
 	if _, err := connect(t, address, "used"); err != nil {
 		t.Fatal(err)
 	}
@@ -366,13 +367,13 @@ func TestPausesBeforeTheFirstClientAreBounded(t *testing.T) {
 
 // Servers are kept open for workloads, databases and upstreams that there are.
 func TestMinimumsEndWithWhatTheyAreFor(t *testing.T) {
-	for name, change := range map[string]func(*Settings){
-		"workload": func(s *Settings) {
-			s.Workloads = []Workload{{Name: "another", Share: 1, MaxWait: patience}}
+	for name, change := range map[string]func(*plan.Settings){
+		"workload": func(s *plan.Settings) {
+			s.Workloads = []plan.Workload{{Name: "another", Share: 1, MaxWait: patience}}
 		},
-		"database": func(s *Settings) { s.Databases = nil },
-		"upstream": func(s *Settings) {
-			s.Upstreams[0].Name, s.Databases = "another", []Database{{Name: "db", Upstream: "another"}}
+		"database": func(s *plan.Settings) { s.Databases = nil },
+		"upstream": func(s *plan.Settings) {
+			s.Upstreams[0].Name, s.Databases = "another", []plan.Database{{Name: "db", Upstream: "another"}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -417,32 +418,32 @@ func TestClientsLearnNothingOfPasswords(t *testing.T) {
 func TestTheGuardIsReloadable(t *testing.T) {
 	px, _ := start(t, nil)
 	name := px.settings.Load().Workloads[0].Name
-	plan := func() (p admission.Workload) {
+	planned := func() (p admission.Workload) {
 		look(t, px, func(int64) {
 			up := px.upstream("main")
 			p = up.plan[up.index[name]]
 		})
 		return p
 	}
-	before := plan()
+	before := planned()
 	if before.Policy != admission.Guard || before.Mode != admission.Enforce || before.ClassWait != [admission.Classes]int64{} {
 		t.Fatalf("%+v", before)
 	}
-	reload(t, px, func(s *Settings) {
+	reload(t, px, func(s *plan.Settings) {
 		w := &s.Workloads[0]
 		w.Queue, w.Guard = admission.CoDel, admission.DryRun
 		w.ClassWait = [admission.Classes]time.Duration{3 * time.Second, 2 * time.Second, time.Second, time.Millisecond}
 	})
 	want := before
 	want.Policy, want.Mode, want.ClassWait = admission.CoDel, admission.DryRun, [admission.Classes]int64{3e9, 2e9, 1e9, 1e6}
-	if got := plan(); got != want {
+	if got := planned(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	reload(t, px, func(s *Settings) {
+	reload(t, px, func(s *plan.Settings) {
 		w := &s.Workloads[0]
 		w.Queue, w.Guard, w.ClassWait = admission.Guard, admission.Enforce, [admission.Classes]time.Duration{}
 	})
-	if got := plan(); got != before {
+	if got := planned(); got != before {
 		t.Errorf("%+v, want %+v", got, before)
 	}
 }

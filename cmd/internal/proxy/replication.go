@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/pump"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/state"
@@ -61,12 +62,12 @@ func wantsPhysical(s *wire.Startup) bool {
 	return kind == physical
 }
 
-// routeOf is route for a client. Physical replication is of a whole cluster: if there is only
-// one, the name does not matter.
-func (s *Settings) routeOf(c *login.Client) (*Database, string) {
-	db, dbname := s.route(c.Database)
+// routeOf is [plan.Settings.Route] for a client. Physical replication is of a whole cluster: if
+// there is only one, the name does not matter.
+func routeOf(s *plan.Settings, c *login.Client) (*plan.Database, string) {
+	db, dbname := s.Route(c.Database)
 	if db == nil && len(s.Upstreams) == 1 && wantsPhysical(&c.Startup) {
-		return &Database{Name: c.Database, Upstream: s.Upstreams[0].Name}, c.Database
+		return &plan.Database{Name: c.Database, Upstream: s.Upstreams[0].Name}, c.Database
 	}
 	return db, dbname
 }
@@ -217,7 +218,7 @@ func (r *replica) close(now int64) {
 func (r *replica) enter() *wire.Error {
 	px, up := r.up.px, r.up
 	s := px.settings.Load()
-	patience := time.NewTimer(s.sessionWait(r))
+	patience := time.NewTimer(r.patience(s))
 	defer patience.Stop()
 	select {
 	case <-r.seat.ready:
@@ -259,8 +260,8 @@ func (r *replica) last() *wire.Error {
 	return session.Say("draining")
 }
 
-// sessionWait is how long a client may wait for a server of its own.
-func (s *Settings) sessionWait(r *replica) time.Duration {
+// patience is how long a client may wait for a server of its own.
+func (r *replica) patience(s *plan.Settings) time.Duration {
 	application := ""
 	for _, p := range r.who.params {
 		if p.Name == "application_name" {
@@ -271,11 +272,11 @@ func (s *Settings) sessionWait(r *replica) time.Duration {
 }
 
 // request is who to be on the server: the client itself, with all that it has asked for.
-func (r *replica) request(s *Settings) upstream.Request {
+func (r *replica) request(s *plan.Settings) upstream.Request {
 	value := "true"
 	var params []wire.Param
 	if r.who.replication == logical {
-		value, params = "database", s.timeouts(r.who.user)
+		value, params = "database", s.Timeouts(r.who.user)
 	}
 	q := r.up.request(&session.KeyInfo{Database: r.who.dbname, Role: r.who.user, Target: r.who.target(nil)})
 	q.Params = append(append(params, r.who.params...), wire.Param{Name: "replication", Value: value})

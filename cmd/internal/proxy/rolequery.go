@@ -11,6 +11,7 @@ import (
 
 	"github.com/pgweir/pgweir/cmd/internal/login"
 	"github.com/pgweir/pgweir/cmd/internal/login/roster"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
 )
@@ -33,12 +34,12 @@ type asked struct {
 	age                      time.Duration
 }
 
-func askedOf(u *Upstream, s *Settings) asked {
+func askedOf(u *plan.Upstream, s *plan.Settings) asked {
 	return asked{u.Database, u.Role, u.Password, s.Auth.Query, s.Auth.QueryAge}
 }
 
 // enlist makes a new roster where another one is to be asked, or otherwise.
-func (up *cluster) enlist(u *Upstream, s *Settings) {
+func (up *cluster) enlist(u *plan.Upstream, s *plan.Settings) {
 	a := askedOf(u, s)
 	if up.roster.Load() != nil && up.asked == a {
 		return
@@ -71,7 +72,7 @@ func (up *cluster) askRole(ctx context.Context, a asked, role string) (roster.Ro
 	if !utf8.ValidString(role) { // there is no such name
 		return roster.Role{}, nil
 	}
-	if up.o.Load().control() == 0 {
+	if up.o.Load().Control() == 0 {
 		return roster.Role{}, errors.New("no connection is kept for pgweir's own queries: it needs reserve = 1 or more")
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -102,7 +103,7 @@ func (up *cluster) askRole(ctx context.Context, a asked, role string) (roster.Ro
 // it from others meanwhile: f may have one to that Postgres. Without such an upstream, or
 // with nothing in its reserve, f is called at once. The error is ctx's.
 func (px *Proxy) WithOwnConn(ctx context.Context, upstream string, f func()) error {
-	if up := px.upstream(upstream); up != nil && up.o.Load().control() > 0 {
+	if up := px.upstream(upstream); up != nil && up.o.Load().Control() > 0 {
 		if err := up.own.take(ctx); err != nil {
 			return err
 		}

@@ -120,7 +120,7 @@ func (up *cluster) namesOf(servers []*pool.Server) map[admission.Key]string {
 		if !wanted || name == g.Database {
 			continue
 		}
-		if db, real := s.route(g.Database); db != nil && db.Upstream == up.name && real == g.Key.Database {
+		if db, real := s.Route(g.Database); db != nil && db.Upstream == up.name && real == g.Key.Database {
 			names[g.Key.Key] = betterName(name, g.Database, real)
 		}
 	}

@@ -39,7 +39,7 @@ func (up *cluster) book(now int64, who *admitted) (*seat, *wire.Error) {
 	u := up.o.Load()
 	ordinary, reserved := up.seats.count()
 	s := &seat{role: who.user, database: who.dbname, ready: make(chan struct{})}
-	s.reserved = u.reserves(who.role) && reserved < u.Reserve-u.control()
+	s.reserved = u.Reserves(who.role) && reserved < u.Reserve-u.Control()
 	if !s.reserved && ordinary+1 >= u.Budget-u.Reserve {
 		return nil, noSeat()
 	}

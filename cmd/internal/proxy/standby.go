@@ -38,7 +38,7 @@ func (up *cluster) CommitsAlone(sv *session.Server) bool {
 // inquire asks what commits wait for, in the place that is kept for control: without one
 // nobody knows. Loop thread.
 func (up *cluster) inquire(sv *session.Server, now int64) {
-	if up.looking || up.o.Load().control() == 0 || up.askedAt != 0 && now-up.askedAt < askEvery {
+	if up.looking || up.o.Load().Control() == 0 || up.askedAt != 0 && now-up.askedAt < askEvery {
 		return
 	}
 	up.looking, up.askedAt = true, now

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/wire"
 )
@@ -23,21 +22,6 @@ const (
 
 // slack is how much later than Postgres, in ns, a ceiling is enforced.
 const slack = int64(20 * time.Millisecond)
-
-// timeouts are the defaults of the sessions of a role on the server: those that are configured.
-func (s *Settings) timeouts(role string) (list []wire.Param) {
-	if s.RoleOf == nil {
-		return nil
-	}
-	r := s.RoleOf(role)
-	for t, d := range r.Timeouts {
-		if d > 0 {
-			ms := (d + time.Millisecond - 1) / time.Millisecond // 0 would be none
-			list = append(list, wire.Param{Name: session.Timeout(t).String(), Value: strconv.FormatInt(int64(ms), 10)})
-		}
-	}
-	return list
-}
 
 // without returns the list without a name.
 func without(list []wire.Param, name string) []wire.Param {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pgweir/pgweir/admission"
 	"github.com/pgweir/pgweir/cmd/internal/login/roster"
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/upstream"
 	"github.com/pgweir/pgweir/pool"
@@ -16,7 +17,7 @@ import (
 type cluster struct {
 	px   *Proxy
 	name string
-	o    atomic.Pointer[Upstream]
+	o    atomic.Pointer[plan.Upstream]
 	core *session.Core
 	link *upstream.Cluster
 	// modern: its servers know transaction_timeout, as far as is known.
@@ -52,7 +53,7 @@ type cluster struct {
 // its reserve and for others.
 type treatment [2]*session.Workload
 
-func newCluster(px *Proxy, u *Upstream, s *Settings, shared *relay.Shared) *cluster {
+func newCluster(px *Proxy, u *plan.Upstream, s *plan.Settings, shared *relay.Shared) *cluster {
 	up := &cluster{px: px, name: u.Name, index: make(map[string]uint16), reserved: make(map[admission.Key]bool), quotaIDs: make(map[string]int), sites: make(map[upstream.Place]*site)}
 	up.o.Store(u)
 	up.own = newOwnConn()
@@ -68,7 +69,7 @@ func newCluster(px *Proxy, u *Upstream, s *Settings, shared *relay.Shared) *clus
 }
 
 // hosts is the options of the upstream's link.
-func (up *cluster) hosts(u *Upstream) upstream.Options {
+func (up *cluster) hosts(u *plan.Upstream) upstream.Options {
 	o := u.Hosts
 	o.Name, o.Log, o.CPU = u.Name, up.px.o.Log, up.px.cpu
 	o.Moved, o.Below = up.moved, bridged
@@ -95,7 +96,7 @@ func (up *cluster) moved(from, to upstream.Place) {
 // arrange makes the treatments and the gate's plan for the workloads of s. A workload that
 // is gone keeps its index, and a plan by which whoever still waits is served with what
 // others leave.
-func (up *cluster) arrange(s *Settings) {
+func (up *cluster) arrange(s *plan.Settings) {
 	for i := range up.plan {
 		up.plan[i].Share, up.plan[i].Borrow = 0, 1
 	}
@@ -131,7 +132,7 @@ func (up *cluster) arrange(s *Settings) {
 }
 
 // ceilings tells the sessions what roles may ask for.
-func (up *cluster) ceilings(s *Settings) {
+func (up *cluster) ceilings(s *plan.Settings) {
 	if s.RoleOf == nil {
 		return
 	}
@@ -146,20 +147,20 @@ func (up *cluster) ceilings(s *Settings) {
 }
 
 // gatePlan is what the gate enforces.
-func (up *cluster) gatePlan(u *Upstream) admission.Plan {
+func (up *cluster) gatePlan(u *plan.Upstream) admission.Plan {
 	ordinary, reserved := up.seats.count()
 	p := admission.Plan{Slots: u.Slots, Connections: max(u.Budget-u.Reserve-ordinary, 1), Workloads: up.plan}
 	if len(u.ReserveUsers) > 0 {
-		p.Extra = max(u.Reserve-u.control()-reserved, 0)
+		p.Extra = max(u.Reserve-u.Control()-reserved, 0)
 	}
 	return p
 }
 
-func (up *cluster) poolOptions(u *Upstream, s *Settings) pool.Options {
+func (up *cluster) poolOptions(u *plan.Upstream, s *plan.Settings) pool.Options {
 	ordinary, reserved := up.seats.count()
 	quotas := up.quotasOf(s)
 	return pool.Options{
-		Budget: u.Budget - u.control() - ordinary - reserved, Reserve: u.Reserve - u.control() - reserved,
+		Budget: u.Budget - u.Control() - ordinary - reserved, Reserve: u.Reserve - u.Control() - reserved,
 		ReservedKey: func(k admission.Key) bool { return up.reserved[k] },
 		Quotas: func(k admission.Key) [2]pool.Quota {
 			info := up.core.KeyInfo(k)
@@ -171,7 +172,7 @@ func (up *cluster) poolOptions(u *Upstream, s *Settings) pool.Options {
 }
 
 // reconfigure puts new settings into force. Loop thread.
-func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
+func (up *cluster) reconfigure(now int64, u *plan.Upstream, s *plan.Settings) {
 	up.o.Store(u)
 	up.disowned = false
 	up.enlist(u, s)
@@ -179,7 +180,7 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 	up.ceilings(s)
 	clear(up.reserved)
 	for _, g := range up.core.Groups() {
-		if u.reserves(g.Role) {
+		if u.Reserves(g.Role) {
 			up.reserved[g.Key.Key] = true
 		}
 		up.credentials(g, s)
@@ -193,7 +194,7 @@ func (up *cluster) reconfigure(now int64, u *Upstream, s *Settings) {
 		return ok && b.outdated(u, s, sv.Info().Role)
 	})
 	up.core.Treat(func(g *session.Group) *session.Workload {
-		i, known := s.workloads[g.Workload.Name]
+		i, known := s.Index(g.Workload.Name)
 		if !known || !up.houses(s, g.Database, g.Role, g.Key) {
 			return nil
 		}
@@ -210,9 +211,9 @@ func (up *cluster) disown(now int64) {
 
 // houses reports whether clients of a role that ask for a database come to the servers of
 // that key.
-func (up *cluster) houses(s *Settings, database, role string, k *session.KeyInfo) bool {
-	db, dbname := s.route(database)
-	return db != nil && db.Upstream == up.name && dbname == k.Database && db.serverRole(role) == k.Role
+func (up *cluster) houses(s *plan.Settings, database, role string, k *session.KeyInfo) bool {
+	db, dbname := s.Route(database)
+	return db != nil && db.Upstream == up.name && dbname == k.Database && db.ServerRole(role) == k.Role
 }
 
 func flag(b bool) int {
@@ -234,7 +235,7 @@ func (up *cluster) group(k *session.KeyInfo, c *clientConn, database, role, appl
 // workload finds a client's workload by what it says of itself. Loop thread.
 func (up *cluster) workload(c *clientConn, database, role, application string) *session.Workload {
 	i := up.px.settings.Load().WorkloadOf(database, role, application, c.ip)
-	return up.workloads[i][flag(up.o.Load().reserves(role))]
+	return up.workloads[i][flag(up.o.Load().Reserves(role))]
 }
 
 // Group implements session.Env.

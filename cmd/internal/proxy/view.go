@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/state"
 )
@@ -15,7 +16,7 @@ import (
 // view makes a snapshot of facts. It needs no loop thread.
 type view struct {
 	px  *Proxy
-	s   *Settings
+	s   *plan.Settings
 	out *state.Snapshot
 
 	databases map[string]*state.Database
@@ -106,8 +107,8 @@ func (v *view) fill(f *facts) {
 }
 
 // entry is what a name is configured as; nil if it is not.
-func (v *view) entry(name string) *Database {
-	d, _ := v.s.route(name)
+func (v *view) entry(name string) *plan.Database {
+	d, _ := v.s.Route(name)
 	return d
 }
 
@@ -123,7 +124,7 @@ func (v *view) database(name string) *state.Database {
 	if entry == nil {
 		return d // it has been taken out of the configuration
 	}
-	d.Upstream, d.DBName, d.ForceUser = entry.Upstream, entry.onServer(name), entry.User
+	d.Upstream, d.DBName, d.ForceUser = entry.Upstream, entry.OnServer(name), entry.User
 	d.MaxClients, d.MaxServers = entry.MaxClients, entry.MaxServers
 	at := place{d.Upstream, d.DBName}
 	v.at[at] = append(v.at[at], d)
@@ -264,7 +265,7 @@ func (v *view) pools(f *upstreamFacts) {
 func (v *view) paused(f *upstreamFacts) {
 	for name := range f.paused.Others {
 		if at := (place{f.up.name, name}); !f.paused.All && len(v.at[at]) == 0 {
-			if d := v.entry(name); d != nil && d.Upstream == at.upstream && d.onServer(name) == name {
+			if d := v.entry(name); d != nil && d.Upstream == at.upstream && d.OnServer(name) == name {
 				v.database(name)
 			}
 		}
@@ -287,7 +288,7 @@ func (v *view) names(f *upstreamFacts) []string {
 		if entry == nil || at >= len(names) {
 			continue
 		}
-		if real := f.keys[at].database; entry.Upstream == f.up.name && entry.onServer(g.Database) == real {
+		if real := f.keys[at].database; entry.Upstream == f.up.name && entry.OnServer(g.Database) == real {
 			names[at] = betterName(names[at], g.Database, real)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pgweir/pgweir/cmd/internal/plan"
 	"github.com/pgweir/pgweir/cmd/internal/session"
 	"github.com/pgweir/pgweir/cmd/internal/state"
 )
@@ -18,15 +19,15 @@ import (
 // not run.
 func crowded(t testing.TB, databases, roles, workloads int) *Proxy {
 	t.Helper()
-	s := &Settings{
-		MaxClients: 10, Upstreams: []Upstream{{Name: "main", Budget: 10, Slots: 10, Reserve: 1}},
+	s := &plan.Settings{
+		MaxClients: 10, Upstreams: []plan.Upstream{{Name: "main", Budget: 10, Slots: 10, Reserve: 1}},
 		WorkloadOf: func(string, string, string, netip.Addr) int { return 0 },
 	}
 	for i := range workloads {
-		s.Workloads = append(s.Workloads, Workload{Name: fmt.Sprintf("workload_%d", i), Share: 1 / float64(workloads), MaxWait: time.Second})
+		s.Workloads = append(s.Workloads, plan.Workload{Name: fmt.Sprintf("workload_%d", i), Share: 1 / float64(workloads), MaxWait: time.Second})
 	}
 	for i := range databases {
-		s.Databases = append(s.Databases, Database{Name: fmt.Sprintf("db_%d", i), Upstream: "main"})
+		s.Databases = append(s.Databases, plan.Database{Name: fmt.Sprintf("db_%d", i), Upstream: "main"})
 	}
 	px, err := New(Options{MaxLogins: 1, TextLimit: 1 << 20, StatementMemory: 1 << 20, Settings: s, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
