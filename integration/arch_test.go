@@ -31,7 +31,8 @@ func layers() map[string]layer {
 	front := append(slices.Clone(core), "admission/fleet", "admission/fleet/pgstore", "config/pgbouncer",
 		"cmd/internal/loop", "cmd/internal/session", "cmd/internal/login", "cmd/internal/login/hba", "cmd/internal/login/roster", "cmd/internal/upstream")
 	shown := []string{"wire", "admission", "config/values", "cmd/internal/session", "cmd/internal/control", "cmd/internal/state"}
-	over := append(slices.Clone(front), "cmd/internal/control", "cmd/internal/state", "cmd/internal/plan", "cmd/internal/journal", "cmd/internal/door", "cmd/internal/pump", "cmd/internal/proxy")
+	parts := append(slices.Clone(front), "cmd/internal/control", "cmd/internal/state", "cmd/internal/plan", "cmd/internal/journal", "cmd/internal/door", "cmd/internal/pump")
+	over := append(slices.Clone(parts), "cmd/internal/proxy")
 	top := append(slices.Clone(over), "cmd/internal/console", "cmd/internal/status",
 		"cmd/internal/bench", "cmd/internal/bench/report", "cmd/internal/bench/stage", "cmd/internal/bench/scenario", "cmd/internal/bench/experiment",
 		"cmd/internal/sim", "cmd/internal/simulate", "cmd/internal/demo", "cmd/internal/sibling")
@@ -79,7 +80,7 @@ func layers() map[string]layer {
 		"cmd/internal/sibling": {level: 4, may: []string{"wire"}},
 		"cmd/internal/sim":     {level: 4, may: append(slices.Clone(core), "cmd/internal/session", "wire/wiretest"), test: true},
 
-		"cmd/internal/proxy":    {level: 5, may: append(slices.Clone(front), "cmd/internal/control", "cmd/internal/state", "cmd/internal/plan", "cmd/internal/journal", "cmd/internal/door", "cmd/internal/pump")},
+		"cmd/internal/proxy":    {level: 5, may: parts},
 		"cmd/internal/console":  {level: 5, may: shown},
 		"cmd/internal/status":   {level: 5, may: shown},
 		"cmd/internal/simulate": {level: 5, may: core},

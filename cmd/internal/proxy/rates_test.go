@@ -6,7 +6,6 @@ import (
 
 	"github.com/pgweir/pgweir/admission/quota"
 	"github.com/pgweir/pgweir/cmd/internal/plan"
-	"github.com/pgweir/pgweir/cmd/internal/session"
 )
 
 // A reload puts rates into force, leaves no session with rates where there are none, and
@@ -44,8 +43,5 @@ func TestRatesOfSettings(t *testing.T) {
 		if left, _ := px.blocked.Left(who.Address, who.Role); left > 0 != c.blocked {
 			t.Errorf("with %v: blocked for %v", c.rates, left)
 		}
-	}
-	if got := (&plan.Rate{Per: "client"}).Session(); got.Per != session.PerClient || got.Escalation != quota.Answer {
-		t.Errorf("%+v", got)
 	}
 }
