@@ -61,6 +61,11 @@ type Options struct {
 	// and lets us use it.
 	NoRing bool
 
+	// RingLost, if set, is called on the loop thread if the kernel refuses later what Ring says
+	// it does, with the reason, once. From then on each send is a system call of its own. It is
+	// called within methods of Conn and must not call any.
+	RingLost func(reason error)
+
 	// Base is the zero of the loop's clock; the zero Time means the moment of
 	// New. Give several parts of a program the same base and they have the same
 	// clock. It must have a monotonic reading.
@@ -172,7 +177,7 @@ func New(o Options) (*Loop, error) {
 
 var errRingOff = errors.New("io_uring is switched off")
 
-// Ring returns nil if the loop has the kernel send to several connections at once, by io_uring,
+// Ring returns nil if New found that the kernel sends to several connections at once, by io_uring,
 // and else why it does not. The difference is one of CPU time only. It may be called from any
 // goroutine.
 func (l *Loop) Ring() error { return l.noRing }

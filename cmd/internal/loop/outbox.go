@@ -1,6 +1,10 @@
 package loop
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
 
 // A send goes through all of the kernel's TCP, on the loopback device also through the
 // receiver's part of it and the waking of the receiver: when it returns, little is left in the
@@ -105,6 +109,9 @@ func (l *Loop) sendTogether() {
 	l.count.Batches++
 	for range n {
 		i, sent, err := l.ring.result()
+		if err == unix.EINTR {
+			continue // to be sent once more, as send does
+		}
 		p := &o.list[i]
 		c, b := p.c, o.buf[p.from:p.to]
 		p.c = nil
@@ -115,7 +122,18 @@ func (l *Loop) sendTogether() {
 		}
 	}
 	if e != 0 && e != unix.EAGAIN && e != unix.EBUSY && e != unix.EINTR {
-		l.ring.close() // it was taken from us
-		l.ring = nil
+		l.loseRing(e)
+	}
+}
+
+// loseRing goes on without the ring: e says that it was taken from us.
+func (l *Loop) loseRing(e unix.Errno) {
+	if e == unix.EBADF || e == unix.EOPNOTSUPP {
+		l.ring.fd = -1 // whatever has the number now is not ours to close
+	}
+	l.ring.close()
+	l.ring = nil
+	if l.opt.RingLost != nil {
+		l.opt.RingLost(os.NewSyscallError("io_uring_enter", e))
 	}
 }

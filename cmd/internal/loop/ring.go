@@ -144,7 +144,9 @@ func (r *ring) close() {
 	if r.entries != nil {
 		_ = unix.Munmap(r.entries)
 	}
-	_ = unix.Close(r.fd)
+	if r.fd >= 0 {
+		_ = unix.Close(r.fd)
+	}
 }
 
 // add prepares a send of p, which is not on a stack, under a name of the caller's. There is room

@@ -3,6 +3,7 @@ package loop
 import (
 	"bytes"
 	"os"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -49,7 +50,8 @@ func TestRing(t *testing.T) {
 	fd, gone := int32(a.Fd()), int32(closed.Fd())
 	_ = closed.Close()
 	for i := range 100 {
-		text := [][]byte{{byte(i), 1}, {byte(i), 2, 3}}
+		all := bytes.Repeat([]byte{byte(i)}, 5) // not on the stack, which may move
+		text := [][]byte{all[:2], all[2:]}
 		r.add(fd, text[0], 7)
 		r.add(gone, text[0], 8)
 		r.add(fd, text[1], 9)
@@ -64,7 +66,7 @@ func TestRing(t *testing.T) {
 				t.Fatalf("round %d: %d, %d, %v instead of %v", i, name, n, e, want)
 			}
 		}
-		if got := received(t, b); got != string(append(text[0], text[1]...)) {
+		if got := received(t, b); got != string(all) {
 			t.Fatalf("round %d: %q", i, got)
 		}
 	}
@@ -115,9 +117,11 @@ func TestRingFails(t *testing.T) {
 		"an entry is refused":  {func(l *Loop) { l.ring.subs[(*l.ring.sqTail+1)&l.ring.sqMask].prio = 1 << 15 }, 1, true},
 		"the ring is taken":    {func(l *Loop) { _ = unix.Close(l.ring.fd); l.ring.fd = -1 }, -1, false},
 		"nothing is submitted": {func(l *Loop) { l.ring.added = 0 }, -1, true},
+		"sends are disturbed":  {func(l *Loop) { disturb(l.ring) }, -1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := handLoop(t, Options{})
+			told := 0
+			l := handLoop(t, Options{RingLost: func(error) { told++ }})
 			l.ring.beforeSubmit = func() { c.spoil(l); l.ring.beforeSubmit = nil }
 			all, peers, start := crowdOf(t, l, 4, func(all []*probe) {
 				for _, p := range all {
@@ -140,10 +144,54 @@ func TestRingFails(t *testing.T) {
 					t.Errorf("%d: %v", i, all[i].log)
 				}
 			}
-			if (l.ring != nil) != c.ring {
-				t.Error("ring:", l.ring)
+			if (l.ring != nil) != c.ring || (told == 0) != c.ring || told > 1 {
+				t.Error("ring:", l.ring, "told", told)
 			}
 		})
+	}
+}
+
+// disturb has all sends that were added end with EINTR, and none of them be done.
+func disturb(r *ring) {
+	tail, n := r.cqTail, r.added
+	for i := range n {
+		e := &r.subs[(*r.sqTail+i)&r.sqMask]
+		e.fd = -1
+		r.results[(*tail+i)&r.cqMask] = uringResult{name: e.name, res: -int32(unix.EINTR)}
+	}
+	head := *tail + n
+	r.results, r.cqTail = slices.Clone(r.results), &head // what the kernel says is not looked at
+}
+
+// A ring whose descriptor somebody else has closed is given up, and whatever has its number by then
+// is left alone.
+func TestRingIsSomethingElse(t *testing.T) {
+	withRing(t)
+	l := handLoop(t, Options{})
+	fd := l.ring.fd
+	other, _ := ends(t)
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	l.ring.beforeSubmit = func() {
+		if err := unix.Dup3(int(other.Fd()), fd, unix.O_CLOEXEC); err != nil {
+			t.Error(err)
+		}
+	}
+	_, peers, start := crowdOf(t, l, 2, func(all []*probe) {
+		for _, p := range all {
+			p.c.Send(spans("x"))
+		}
+	})
+	start()
+	for i, p := range peers {
+		if s := received(t, p); s != "x" {
+			t.Errorf("%d: %q", i, s)
+		}
+	}
+	if l.ring != nil {
+		t.Error("a ring")
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
+		t.Error("closed:", err)
 	}
 }
 

@@ -82,14 +82,14 @@ func New(o Options) (*Proxy, error) {
 	}
 	px.life, px.die = context.WithCancel(context.Background())
 	px.sessions.process = o.Process << processShift
-	l, err := loop.New(loop.Options{Timer: px.fire, EndOfTurn: px.endOfTurn, NoRing: o.NoRing})
+	l, err := loop.New(loop.Options{Timer: px.fire, EndOfTurn: px.endOfTurn, NoRing: o.NoRing, RingLost: px.noRing})
 	if err != nil {
 		px.die()
 		return nil, fmt.Errorf("event loop: %w", err)
 	}
 	px.loop = l
 	if err := l.Ring(); err != nil && !o.NoRing {
-		o.Log.Info("no io_uring, so each send is a system call of its own; nothing else changes", "reason", err)
+		px.noRing(err)
 	}
 	s := o.Settings
 	px.prepare(s)
@@ -102,6 +102,11 @@ func New(o Options) (*Proxy, error) {
 	}
 	px.limit(0, s)
 	return px, nil
+}
+
+// noRing tells why sends do not go to the kernel together.
+func (px *Proxy) noRing(why error) {
+	px.o.Log.Info("no io_uring, so each send is a system call of its own; nothing else changes", "reason", why)
 }
 
 // prepare makes settings ready to be put into force.
