@@ -280,7 +280,7 @@ func (g *Gate) refusal(now int64, w *Waiter, r Reason) Verdict {
 // who were refused lately, who will come back as well.
 func (g *Gate) retryAfter(now int64, d *load, w *Waiter) int64 {
 	const least, most, stall = 100e6, 5e9, 1e9
-	work := max(d.drain.toDrain(2*float64(d.waiting())+d.refusals.count(now), d.part), least)
+	work := max(d.drain.toDrain(2*float64(d.waiting())+d.refusals.count(now), d.atWork()), least)
 	if g.stalled(now) {
 		work = max(work, stall) // who comes back earlier meets the same
 	}

@@ -29,6 +29,10 @@ func (d *load) line(w *Waiter) *line {
 func (d *load) queued() int  { return d.lines[slots].n + d.lines[sessions].n }
 func (d *load) waiting() int { return d.queued() + len(d.halted.items) }
 
+// atWork is how many slots it gets on with: its part, or those that it has with what others
+// lend it, if they are more.
+func (d *load) atWork() int { return max(d.part, d.lines[slots].used) }
+
 // maxWaiting is the queue's bound in force.
 func (d *load) maxWaiting() int {
 	if d.plan.MaxWaiting > 0 {
@@ -40,7 +44,7 @@ func (d *load) maxWaiting() int {
 		// break a good day, and max_wait bounds them all the same.
 		return max(floor, maxAuto)
 	}
-	n := d.drain.within(d.plan.MaxWait, d.part)
+	n := d.drain.within(d.plan.MaxWait, d.atWork())
 	return max(floor, int(min(n, maxAuto)))
 }
 

@@ -220,7 +220,7 @@ func (r *rank) keeps(now int64) int {
 	if now-r.since >= settled {
 		work = min(work, keepLess)
 	}
-	rate := d.drain.perSecond(max(d.part, r.line.used))
+	rate := d.drain.perSecond(d.atWork())
 	n := max(keepLeast, int(ceil(rate*work/1e9)))
 	for i := range r.index {
 		n -= r.line.ranks[i].n

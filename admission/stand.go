@@ -192,7 +192,7 @@ func (w *growth) look(now, interval int64, r *rank, p pace) bool {
 		return w.grown(p)
 	}
 	d, m := r.line.load, r.mark()
-	served := d.drain.perSecond(max(d.part, r.line.used)) * float64(dt) / 1e9
+	served := d.drain.perSecond(d.atWork()) * float64(dt) / 1e9
 	least := max(leastGrowth, p.part*served)
 	switch grown := float64(m.n - w.last.n); {
 	case p.page && grown >= 0 && grown < least: // pages are few, in some steps hardly one comes

@@ -106,7 +106,7 @@ type WorkloadStats struct {
 	// it does not use, Lent how many of these others use; see [Lend].
 	Borrowed, Idle, Lent int
 	Oldest               int64   // see Stats
-	DrainRate            float64 // of its part
+	DrainRate            float64 // of the slots that it has, its part at least
 
 	Granted                  [wants]uint64   // by Want
 	Refused                  [Reasons]uint64 // by Reason

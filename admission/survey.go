@@ -84,7 +84,7 @@ func (d *load) snapshot() WorkloadStats {
 		Slots: d.part, Connections: k.own, Running: l.used + d.extra, Reserved: d.extra, Sessions: k.used,
 		Pinned: d.pinned, MaxPinned: d.mostPinned(), Pins: d.stats.pins,
 		Waiting: d.waiting(), Probes: d.probes, Paused: len(d.halted.items), MaxWaiting: d.maxWaiting(),
-		Borrowed: l.adds.borrowed, Idle: max(l.own-l.used, 0), Oldest: d.oldest(), DrainRate: d.drain.perSecond(d.part),
+		Borrowed: l.adds.borrowed, Idle: max(l.own-l.used, 0), Oldest: d.oldest(), DrainRate: d.drain.perSecond(d.atWork()),
 		Granted: d.stats.granted, Refused: d.stats.refused, Withdrawn: d.stats.withdrawn,
 		GrantWaits: d.stats.served, RefusalWaits: d.stats.turnedAway,
 	}

@@ -390,3 +390,31 @@ func TestLoginIsFavouredAmongTransactions(t *testing.T) {
 		t.Fatal(asked)
 	}
 }
+
+// How long a queue may be, how fast it drains, and when those who are refused shall come again,
+// goes by the slots that a workload has, those included that others lend it.
+func TestLoansCountForTheQueue(t *testing.T) {
+	queue := func(lend float64) (s WorkloadStats, again int64) {
+		g := New(Plan{Slots: 10, Workloads: []Workload{
+			{Share: 0.2, Borrow: 1, MaxWait: 1000 * ms}, {Share: 0.8, Lendable: lend},
+		}}, endless{}, func() float64 { return 0.5 })
+		for range enough {
+			g.loads[0].drain.add(50 * ms)
+		}
+		for range 40 {
+			g.Admit(1, &Waiter{})
+		}
+		return g.Stats().Workloads[0], g.Refuse(1, &Waiter{}, QueueFull).RetryAfter
+	}
+	own, late := queue(0)
+	more, soon := queue(1)
+	if own.Running != 2 || own.MaxWaiting != 40 || own.DrainRate != 40 {
+		t.Errorf("without loans: %+v", own)
+	}
+	if more.Running != 10 || more.MaxWaiting != 200 || more.DrainRate != 200 {
+		t.Errorf("with loans: %+v", more)
+	}
+	if late < 4*soon {
+		t.Errorf("to come again after %d ms without loans and %d ms with", late/ms, soon/ms)
+	}
+}
