@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -58,6 +59,10 @@ func TestOutageOfPostgres(t *testing.T) {
 	eventually(t, "the session is served again", func() bool {
 		got, err := one(t.Context(), c, "select 'after'")
 		return err == nil && got == "after"
+	})
+	eventually(t, "the log says so, once", func() bool {
+		log, err := f.proc.Log()
+		return err == nil && strings.Count(string(log), "logins to servers work again") == 1
 	})
 }
 

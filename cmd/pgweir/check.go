@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/pgweir/pgweir/config"
@@ -64,7 +63,7 @@ func check(_ context.Context, e *env, args []string) int {
 		e.problems(problems)
 		return exitUsage
 	}
-	entries, err := users(c.Auth)
+	_, err := users(c.Auth)
 	if err == nil {
 		_, err = authSettings(c.Auth)
 	}
@@ -72,12 +71,11 @@ func check(_ context.Context, e *env, args []string) int {
 		e.errorf("%v\n", err)
 		return exitUsage
 	}
-	front, err := frontTLS(&c.TLS)
-	if err != nil {
+	if _, err = frontTLS(&c.TLS); err != nil {
 		e.errorf("%v\n", err)
 		return exitUsage
 	}
-	e.printf("%s", planText(c, facts, slices.Concat(userWarnings(c, entries), tlsWarnings(&c.TLS, front, time.Now()), encryptionWarnings(c))))
+	e.printf("%s", planText(c, facts, fileWarnings(c, time.Now())))
 	return exitOK
 }
 

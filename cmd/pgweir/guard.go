@@ -35,11 +35,12 @@ type guard struct {
 	asked    map[string]string // the URL that the facts are of, by upstream
 	reloaded time.Time
 	loadedOK bool
+	odd      []string // warnings of config
 	work     sync.WaitGroup
 	end      context.Context // of everything that the guard has started
 }
 
-// Reload implements proxy.Configurator.
+// Reload implements control.Configurator.
 func (g *guard) Reload(ctx context.Context) ([]control.Change, []control.Problem) {
 	_ = status.Notify(status.Reloading()) // without systemd there is nobody to tell
 	defer func() { _ = status.Notify("READY=1") }()
@@ -48,7 +49,7 @@ func (g *guard) Reload(ctx context.Context) ([]control.Change, []control.Problem
 	return g.change(ctx, nil, "", "reload")
 }
 
-// Set implements proxy.Configurator.
+// Set implements control.Configurator.
 func (g *guard) Set(ctx context.Context, key, value string) ([]control.Change, []control.Problem) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -119,23 +120,26 @@ func (g *guard) changes(c *config.Config, by string) (list []control.Change) {
 
 // warn logs the warnings of c, of which a SET has only brought those that were not there.
 func (g *guard) warn(c *config.Config, by string) {
-	var known []string
-	if by != "reload" {
-		known = g.config.Warnings()
-	}
-	for _, w := range c.Warnings() {
-		if !slices.Contains(known, w) {
-			g.log.Warn(w)
-		}
-	}
+	was := g.odd
+	g.odd = warnings(c, time.Now())
 	if by == "reload" {
-		for _, w := range encryptionWarnings(c) {
+		was = nil
+	}
+	for _, w := range g.odd {
+		if !slices.Contains(was, w) {
 			g.log.Warn(w)
 		}
 	}
 }
 
-// Settings implements proxy.Configurator.
+// Warnings implements control.Configurator.
+func (g *guard) Warnings() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.odd)
+}
+
+// Settings implements control.Configurator.
 func (g *guard) Settings() []control.Setting {
 	g.mu.Lock()
 	c := g.config

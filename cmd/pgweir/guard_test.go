@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,10 +43,13 @@ func TestSetLogsNewWarningsOnly(t *testing.T) {
 	}
 	for by, want := range map[string]int{"SET": 1, "reload": len(all)} {
 		var text strings.Builder
-		g := &guard{log: slog.New(slog.NewTextHandler(&text, nil)), config: before}
+		g := &guard{log: slog.New(slog.NewTextHandler(&text, nil)), config: before, odd: old}
 		g.changes(after, by)
 		if n := strings.Count(text.String(), "level=WARN"); n != want || !strings.Contains(text.String(), "each refusal of the queue ends a session") {
 			t.Errorf("%s: %d warnings, want %d:\n%s", by, n, want, text.String())
+		}
+		if got := g.Warnings(); !slices.Equal(got, all) {
+			t.Errorf("%s: who asks for warnings hears %q", by, got)
 		}
 		g.config = after
 		text.Reset()

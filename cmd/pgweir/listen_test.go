@@ -268,7 +268,7 @@ func TestFileThatIsNoSocket(t *testing.T) {
 		}
 	}
 	absent := config.Listen{Network: "unix", Address: filepath.Join(t.TempDir(), "absent", ".s.PGSQL.6432")}
-	refused(t, "no such file or directory", true, absent)
+	refused(t, "is not there: make it, owned by the user that pgweir runs as", true, absent)
 }
 
 // A process whose queue is full is alive: its socket is no litter.

@@ -64,25 +64,13 @@ func serve(ctx context.Context, e *env, args []string) int {
 	level := &slog.LevelVar{}
 	level.Set(c.Log.Level.Slog())
 	log := newLogger(e.stderr, c.Log.Format, level)
-	for _, w := range c.Warnings() {
-		log.Warn(w)
-	}
-	if entries, err := users(c.Auth); err == nil { // else it ends the start below
-		for _, w := range userWarnings(c, entries) {
-			log.Warn(w)
-		}
-	}
-	if front, err := frontTLS(&c.TLS); err == nil {
-		for _, w := range tlsWarnings(&c.TLS, front, time.Now()) {
-			log.Warn(w)
-		}
-	}
-	for _, w := range encryptionWarnings(c) {
+	odd := warnings(c, time.Now())
+	for _, w := range odd {
 		log.Warn(w)
 	}
 	g := &guard{
 		log: log, level: level, source: src, text: text, config: c,
-		facts: make(map[string]config.Facts), asked: make(map[string]string), reloaded: time.Now(), loadedOK: true,
+		facts: make(map[string]config.Facts), asked: make(map[string]string), reloaded: time.Now(), loadedOK: true, odd: odd,
 	}
 	if err := g.run(ctx); err != nil {
 		log.Error("pgweir ended", "error", err)

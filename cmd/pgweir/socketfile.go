@@ -35,6 +35,9 @@ func listenUnix(path string, takeOver bool) (net.Listener, error) {
 		at = filepath.Join(filepath.Dir(path), ".w"+rand.Text()[:6])
 	}
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: at})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the directory %s is not there: make it, owned by the user that pgweir runs as (%w)", filepath.Dir(path), err)
+	}
 	if err != nil {
 		return nil, err
 	}

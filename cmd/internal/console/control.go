@@ -48,7 +48,11 @@ func (s *session) control(ctx context.Context, cmd command) error {
 		return g.Enable(ctx, cmd.arg)
 	case "RELOAD":
 		changes, problems := g.Reload(ctx)
-		return s.changed("RELOAD", changes, problems)
+		if err := s.changed("RELOAD", changes, problems); err != nil {
+			return err
+		}
+		s.warned(g.Warnings())
+		return nil
 	case "SUSPEND":
 		return fail(wire.CodeFeatureNotSupported, "pgweir has no SUSPEND").
 			because("PAUSE is for a restart of Postgres. To replace pgweir itself, start a second one on the same port (so_reuseport) and SHUTDOWN WAIT_FOR_CLIENTS this one.")
@@ -157,6 +161,17 @@ func (s *session) changed(what string, changes []control.Change, problems []cont
 		}
 	}
 	return nil
+}
+
+// warned tells what is odd about the configuration in force.
+func (s *session) warned(list []string) {
+	for i, w := range list {
+		if i == mostLines {
+			s.notice(wire.SeverityWarning, fmt.Sprintf("and %d more", len(list)-i), "")
+			break
+		}
+		s.notice(wire.SeverityWarning, w, "")
+	}
 }
 
 // refusedChange is the error with all problems.

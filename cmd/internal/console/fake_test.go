@@ -34,6 +34,7 @@ type fakeGuard struct {
 	tenants  []state.Tenant
 
 	changes  []control.Change
+	warnings []string
 	problems []control.Problem
 	err      error         // of control calls
 	paused   bool          // what Resume answers
@@ -121,6 +122,8 @@ func (g *fakeGuard) Set(_ context.Context, key, value string) ([]control.Change,
 	_ = g.note("Set(%q, %q)", key, value)
 	return g.changes, g.problems
 }
+
+func (g *fakeGuard) Warnings() []string { return g.warnings }
 
 func (g *fakeGuard) Settings() []control.Setting {
 	return []control.Setting{

@@ -35,6 +35,8 @@ func TestGolden(t *testing.T) {
 						{Key: "listen", Old: `["a:1"]`, New: `["a:2"]`, Restart: true},
 						{Key: "database.shop.user", New: "app"},
 					}
+				case "warnings":
+					g.warnings = []string{`console.admin_users has "dba", who can't log in`, "the key may be read by everybody"}
 				case "problems":
 					g.problems = []control.Problem{
 						{Text: `pgweir.toml:7:9: workload.api.max_wait: "2" has no unit`, Hint: `Write max_wait = "2s".`, Where: "    7 | max_wait = \"2\"\n      |            ^^^"},

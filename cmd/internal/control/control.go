@@ -82,6 +82,8 @@ type Configurator interface {
 	Reload(ctx context.Context) ([]Change, []Problem)
 	// Set changes one key until the next reload.
 	Set(ctx context.Context, key, value string) ([]Change, []Problem)
+	// Warnings is what is odd about what is in force, a line each, as the log had it.
+	Warnings() []string
 	// Settings lists all keys.
 	Settings() []Setting
 }

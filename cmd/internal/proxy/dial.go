@@ -81,6 +81,7 @@ func (up *cluster) dial(sv *session.Server, r upstream.Request, t *target) {
 			up.place, b.site.left = b.place, false
 		}
 		sv.Info().LogInAgain = false
+		up.recovered(now)
 		up.core.Dialed(now, sv, c, s.Status, nil, false)
 		if s.Generation < newest || b.outdated(up.o.Load(), px.settings.Load(), r.Role) { // meanwhile it has moved, or a reload has come
 			up.core.Retire(now, func(o *session.Server) bool { return o == sv })
@@ -127,6 +128,11 @@ func unreachable(err error) *wire.Error {
 	if _, secret := errors.AsType[*login.TLSError](err); secret {
 		return noServer("pgweir: no encrypted connection to the database that it may use", "pgweir's log says why")
 	}
+	if errors.Is(err, login.ErrNoCredentials) {
+		e := noServer("pgweir: could not log in to the database: "+err.Error(), "")
+		e.Hint = "retry=no; the client came in without a password that Postgres would take: put the role's into auth_file, or set user and password_file in the database's section"
+		return e
+	}
 	return noServer("pgweir: could not connect to the database: "+err.Error(), "is Postgres running and reachable from pgweir?")
 }
 
@@ -140,8 +146,8 @@ func (up *cluster) dialFailed(sv *session.Server, t *target, err error) {
 		info := sv.Info()
 		up.px.failures.Note(up.px.o.Log, info.Database+"\x00"+info.Role+"\x00"+e.Code, now, "login to server failed",
 			"upstream", up.name, "database", info.Database, "role", info.Role, "error", err)
-		if !up.core.Forgiven(sv) {
-			up.judge(err, now)
+		if !up.core.Forgiven(sv) && up.judge(err, now) && up.failedAt == 0 {
+			up.failedAt = now
 		}
 		if e.Code == wire.CodeInvalidPassword {
 			up.stale(info, t)
@@ -150,16 +156,29 @@ func (up *cluster) dialFailed(sv *session.Server, t *target, err error) {
 	})
 }
 
-// judge tells the core if a login has failed for a reason that concerns all.
-func (up *cluster) judge(err error, now int64) {
+// recovered logs that servers log in again after one could not, for a reason that concerns all.
+func (up *cluster) recovered(now int64) {
+	if up.failedAt != 0 {
+		up.px.o.Log.Info("logins to servers work again", "upstream", up.name, "address", up.place.String(),
+			"after", time.Duration(now-up.failedAt).Round(time.Millisecond))
+		up.failedAt = 0
+	}
+}
+
+// judge tells the core if a login has failed for a reason that concerns all, and reports whether
+// it has.
+func (up *cluster) judge(err error, now int64) bool {
 	key, all := upstream.Full(err)
 	_, password := errors.AsType[*upstream.PasswordError](err)
 	switch {
 	case all:
 		up.core.Full(now)
+		return true
 	case !key && !password && !upstream.Permanent(err) && up.px.life.Err() == nil:
 		up.core.Away(now)
+		return true
 	}
+	return false
 }
 
 // cancelTimeout bounds a CancelRequest of ours.

@@ -41,6 +41,7 @@ type cluster struct {
 	looking   bool  // a look is under way
 	lookedAt  int64 // when the last began,
 	lookPause int64 // and how long after it there is none
+	failedAt  int64 // when a login failed for a reason that concerns all, until one works; 0 = none has
 	askedAt   int64 // when it was last asked what commits wait for
 	// and who waits for locks
 	locksAskedAt int64

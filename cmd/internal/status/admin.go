@@ -63,7 +63,11 @@ func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
 		plain(w, http.StatusUnprocessableEntity, problemsText(problems))
 		return
 	}
-	plain(w, http.StatusOK, changesText(changes))
+	text := changesText(changes)
+	for _, odd := range s.o.Config.Warnings() {
+		text += "warning: " + odd + "\n"
+	}
+	plain(w, http.StatusOK, text)
 }
 
 func problemsText(problems []control.Problem) string {

@@ -26,6 +26,7 @@ func TestReload(t *testing.T) {
 			{Key: "workload.api.max_wait", Old: "2s", New: "500ms"},
 			{Key: "listen", Old: `["127.0.0.1:6432"]`, New: `["0.0.0.0:6432"]`, Restart: true},
 		}}, "200 workload.api.max_wait: 2s -> 500ms\nlisten: [\"127.0.0.1:6432\"] -> [\"0.0.0.0:6432\"] (at the next start only)"},
+		{"warnings", fakeConfig{warnings: []string{"odd", "strange"}}, "200 read again, nothing is different\nwarning: odd\nwarning: strange"},
 		{"problems", fakeConfig{problems: []control.Problem{
 			{Text: "pgweir.toml:3:8: unknown key max_wiat", Hint: "did you mean max_wait?", Where: "3 | max_wiat = 1\n  | ^^^^^^^^\n"},
 			{Text: "pgweir.toml:9:1: slots exceed the budget"},

@@ -86,6 +86,7 @@ func (f *fake) Refusals(context.Context) ([]state.Refusal, error) { return nil, 
 type fakeConfig struct {
 	changes  []control.Change
 	problems []control.Problem
+	warnings []string
 	settings []control.Setting
 }
 
@@ -96,6 +97,8 @@ func (c *fakeConfig) Reload(context.Context) ([]control.Change, []control.Proble
 func (c *fakeConfig) Set(context.Context, string, string) ([]control.Change, []control.Problem) {
 	return nil, nil
 }
+
+func (c *fakeConfig) Warnings() []string { return c.warnings }
 
 func (c *fakeConfig) Settings() []control.Setting { return c.settings }
 
