@@ -236,7 +236,11 @@ func (c *Client) header(in []byte) (m message, ok bool) {
 		limit = largeMessage
 	case wire.MsgParse:
 		limit = wholeParse
-	case wire.MsgDescribe, wire.MsgExecute, wire.MsgClose, wire.MsgSync, wire.MsgFlush,
+	case wire.MsgSync, wire.MsgFlush:
+		// With a body Postgres takes them for malformed, and after such a Flush skips to the next Sync
+		// what was sent meanwhile: as nothing answers a Flush, what it skips can't be told.
+		limit = 4
+	case wire.MsgDescribe, wire.MsgExecute, wire.MsgClose,
 		wire.MsgTerminate, wire.MsgCopyDone, wire.MsgCopyFail:
 	default:
 		c.violate("invalid frontend message type " + strconv.Itoa(int(in[0])))

@@ -9,8 +9,8 @@ func (s *Server) error(raw []byte, p *Plan) (show bool, ev Event) {
 	v, ok := wire.ErrorField(raw[wire.HeaderLen:], 'V')
 	last := ok && (v == "FATAL" || v == "PANIC")
 	if ok && !last && s.fifo.empty() && s.batch {
-		// It is about a message that has no answer, such as a malformed Flush: the
-		// server skips to the Sync that the client has not sent yet.
+		// It is about a message that has no answer, such as a Flush: the server skips
+		// to the Sync that the client has not sent yet.
 		s.skip = true
 		return s.client != nil, None
 	}

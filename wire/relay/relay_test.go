@@ -161,13 +161,36 @@ func bindTo(name string) []byte {
 
 func execute() []byte { return wire.AppendExecute(nil) }
 
-// A server complains of a malformed Flush before the Sync has come: it skips to that, and is
-// not about to end.
+// A Flush with a body makes Postgres skip to the next Sync, unasked: a Query behind it would never
+// be answered, and its slot be taken for ever. So nothing of it, or of a Sync like it, gets there.
+func TestNoBodyWhereNoneBelongs(t *testing.T) {
+	for _, typ := range []byte{wire.MsgFlush, wire.MsgSync} {
+		r := newRig(t, 1)
+		var p Plan
+		bad := append([]byte{typ, 0, 0, 0, 5, 'x'}, q("select 2")...)
+		if _, ev := r.client.Input(bad, &p); ev != Violation {
+			t.Errorf("%c without a server: %v", typ, ev)
+		}
+		r = newRig(t, 1)
+		if _, ev := r.client.Input(q("select 1"), &p); ev != Acquire {
+			t.Fatal(ev)
+		}
+		r.client.Bind(r.servers[0].s, &p)
+		r.client.Input(q("select 1"), &p)
+		p.Reset()
+		if n, ev := r.client.Input(bad, &p); n != 0 || ev != Violation || len(p.ToServer) > 0 {
+			t.Errorf("%c: %d bytes used, %v, %q to the server", typ, n, ev, p.ToServer)
+		}
+	}
+}
+
+// A server complains of something without an answer, such as a Flush, before the Sync has come:
+// it skips to that, and is not about to end.
 func TestAnErrorBeforeTheSync(t *testing.T) {
 	r := newRig(t, 1)
 	s := r.servers[0].s
 	var p Plan
-	batch := append(parse("a", "select 1"), wire.MsgFlush, 0, 0, 0, 5, 'x')
+	batch := append(parse("a", "select 1"), wire.AppendEmpty(nil, wire.MsgFlush)...)
 	for {
 		n, ev := r.client.Input(batch, &p)
 		if batch = batch[n:]; ev == Acquire {
