@@ -236,11 +236,11 @@ func (c *Client) header(in []byte) (m message, ok bool) {
 		limit = largeMessage
 	case wire.MsgParse:
 		limit = wholeParse
-	case wire.MsgSync, wire.MsgFlush:
-		// With a body Postgres takes them for malformed, and after such a Flush skips to the next Sync
-		// what was sent meanwhile: as nothing answers a Flush, what it skips can't be told.
+	case wire.MsgFlush:
+		// With a body Postgres takes it for malformed, and skips to the next Sync what was sent
+		// meanwhile: as nothing answers a Flush, what it skips can't be told.
 		limit = 4
-	case wire.MsgDescribe, wire.MsgExecute, wire.MsgClose,
+	case wire.MsgDescribe, wire.MsgExecute, wire.MsgClose, wire.MsgSync,
 		wire.MsgTerminate, wire.MsgCopyDone, wire.MsgCopyFail:
 	default:
 		c.violate("invalid frontend message type " + strconv.Itoa(int(in[0])))
