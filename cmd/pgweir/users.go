@@ -27,8 +27,7 @@ func authSettings(a config.Auth) (plan.Auth, error) {
 	}
 	switch {
 	case a.Type == config.HBA:
-		f, problems := hba.Load(a.HBAFile, out.Maps)
-		out.HBA, err = f, listed("hba_file", problems)
+		out.HBA, err = rulesOf(a, out.Maps)
 	case a.IdentFile == "":
 	case !out.Maps.Has(string(a.Type)):
 		err = fmt.Errorf("ident_file: %s has no map %q, which auth_type = %q uses", a.IdentFile, a.Type, a.Type)
@@ -58,6 +57,12 @@ func identMaps(a config.Auth) (*hba.Maps, error) {
 	}
 	m, problems := hba.LoadMaps(a.IdentFile)
 	return m, listed("ident_file", problems)
+}
+
+// rulesOf reads the rules of the hba_file.
+func rulesOf(a config.Auth, maps *hba.Maps) (*hba.File, error) {
+	f, problems := hba.Load(a.HBAFile, maps)
+	return f, listed("hba_file", problems)
 }
 
 // listed is the problems of a file as one error; nil if there are none.

@@ -32,12 +32,12 @@ func ruleWarnings(c *config.Config) []string {
 	if c.Auth.HBAFile == "" || c.TLS.CAFile != "" {
 		return nil
 	}
-	maps := (*hba.Maps)(nil)
-	if c.Auth.IdentFile != "" {
-		maps, _ = hba.LoadMaps(c.Auth.IdentFile)
+	maps, err := identMaps(c.Auth)
+	if err != nil {
+		return nil
 	}
-	rules, problems := hba.Load(c.Auth.HBAFile, maps)
-	if len(problems) > 0 || !rules.Uses(hba.Cert) {
+	rules, err := rulesOf(c.Auth, maps)
+	if err != nil || !rules.Uses(hba.Cert) {
 		return nil
 	}
 	return []string{fmt.Sprintf("hba_file %s has rules of method cert, by which nobody gets in: [tls] has no ca_file with the authority of clients' certificates", c.Auth.HBAFile)}

@@ -63,6 +63,17 @@ func newPumped(t *testing.T) *pumped {
 	return &x
 }
 
+// hear returns where all that the client is told will be, once the pump has closed its end.
+func (x *pumped) hear() <-chan string {
+	heard := make(chan string, 1)
+	go func() {
+		b, _ := io.ReadAll(x.client)
+		heard <- string(b)
+		_ = x.client.Close()
+	}()
+	return heard
+}
+
 // A last word comes between two messages, also if it is said in the middle of one.
 func TestPumpFarewell(t *testing.T) {
 	last := session.Say("draining")
@@ -70,12 +81,7 @@ func TestPumpFarewell(t *testing.T) {
 	for cut := range len(one) + 1 {
 		synctest.Test(t, func(t *testing.T) {
 			x := newPumped(t)
-			heard := make(chan string, 1)
-			go func() {
-				b, _ := io.ReadAll(x.client)
-				heard <- string(b)
-				_ = x.client.Close()
-			}()
+			heard := x.hear()
 			if cut > 0 {
 				_, _ = x.server.Write(one[:cut])
 			}
@@ -110,12 +116,7 @@ func TestPumpServerLost(t *testing.T) {
 	}{{nil, true}, {whole, true}, {whole[:4], false}, {fatal, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			x := newPumped(t)
-			heard := make(chan string, 1)
-			go func() {
-				b, _ := io.ReadAll(x.client)
-				heard <- string(b)
-				_ = x.client.Close()
-			}()
+			heard := x.hear()
 			if c.sent != nil {
 				_, _ = x.server.Write(c.sent)
 			}
