@@ -67,12 +67,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	ctx, th.broken = context.WithCancelCause(ctx)
 	defer th.broken(nil)
 	if err := th.start(ctx); err != nil {
-		return cause(ctx, err)
+		return th.cause(ctx, err)
 	}
 	var results []*result
 	if !o.Serve || !o.NoLoad {
 		if results, err = compare(ctx, th, time.Duration(o.Seconds)*time.Second); err != nil {
-			return cause(ctx, err)
+			return th.cause(ctx, err)
 		}
 		out.report(results)
 	}
@@ -81,13 +81,23 @@ func Run(ctx context.Context, o Options) (err error) {
 		return broken(results)
 	}
 	if err := serve(ctx, th, o.Load); err != nil {
-		return cause(ctx, err)
+		return th.cause(ctx, err)
 	}
 	return broken(results)
 }
 
-// cause is why ctx ended, if it did: whatever failed then failed because of that.
-func cause(ctx context.Context, err error) error {
+// dying is how long the end of a process may come after that of its connections.
+const dying = time.Second
+
+// cause is why ctx ended, if it did: whatever failed then failed because of that. A pgweir that
+// is killed resets its clients before its end is seen, so that is waited for.
+func (th *theatre) cause(ctx context.Context, err error) error {
+	if th.front != nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(dying):
+		}
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
